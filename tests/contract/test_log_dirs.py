@@ -4,13 +4,17 @@ Two brokers with three log dirs each. A rate of one byte per second lets one bit
 flight until the rate is removed.
 """
 
+import asyncio
 import contextlib
+import json
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from itertools import count
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from click.testing import CliRunner
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.load import create_topics
 from kafka.admin import KafkaAdminClient
@@ -19,6 +23,8 @@ from tests.contract.arranging import BITE_BYTES, settings_of, throttle, write
 from tests.contract.observing import partition, until
 
 from kafka import errors as kafka_errors
+from kafka_rebalance.cli.commands.plan_command import plan
+from kafka_rebalance.cli.commands.snapshot_command import snapshot
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin
 from kafka_rebalance.kafka.settings import kafka_python_config
@@ -288,6 +294,43 @@ class TestRefused:
         replica = new_replica()
         replica.tp = TopicPartition("not-there", 0)
         assert replica.move(0) is kafka_errors.UnknownTopicOrPartitionError
+
+
+class TestKafkasTool:
+    async def test_a_planned_drain(
+        self, jbod: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin, tmp_path: Path
+    ) -> None:
+        """`snapshot`, `plan --drain-log-dir` and Kafka's tool empty a log dir, and nothing else moves."""
+        for _ in range(6):
+            new_replica()
+        servers, cluster, file = jbod.bootstrap_servers, str(tmp_path / "cluster.json"), tmp_path / "plan.json"
+        drained = str(jbod.log_dirs_of(1)[1])
+
+        async def held() -> dict[str, set[TopicPartition]]:
+            return {found.path: set(found.replica_bytes) for found in (await admin.log_dirs([ONE]))[ONE]}
+
+        before = await held()
+        assert before[drained]
+        arguments = ("--strategy", "ForcedMovesOnly", "--log-dirs", "100%", "--drain-log-dir", f"1:{drained}")
+        # Each command has an event loop of its own.
+        wrote = await asyncio.to_thread(
+            CliRunner().invoke, snapshot, ["--bootstrap-servers", servers, "-o", cluster], catch_exceptions=False
+        )
+        assert wrote.exit_code == 0, wrote.output
+        made = CliRunner().invoke(plan, ["--cluster", cluster, *arguments, "-o", "json"], catch_exceptions=False)
+        assert made.exit_code == 0, made.output
+        document = json.loads(made.stdout)
+        assert (document["summary"]["replicaMoves"], document["summary"]["logDirs"]["moves"]) == (
+            0,
+            len(before[drained]),
+        )
+        file.write_text(made.stdout)
+        tool = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+        said = jbod.run_tool(tool, "--bootstrap-server", servers, "--reassignment-json-file", str(file), "--execute")
+        assert "Successfully started" in said
+        after = await until("the drained log dir", held, lambda seen: not seen[drained])
+        assert all(before[path] <= after[path] for path in before.keys() - {drained})
+        assert set.union(*before.values()) == set.union(*after.values())
 
 
 class TestOffline:

@@ -5,24 +5,29 @@
      "partitions": [{"topic": "t", "partition": 0, "replicas": [0, 1], "size": 1048576}]}
 
 ``size``, ``rack`` and ``capacity`` are optional; a capacity is an integer or a quantity, of bytes or bytes per second.
+A broker may have ``"logDirs": [{"path": "/data/1", "size": "1Ti"}]``, and a partition Kafka's ``log_dirs``, the path of
+each of its replicas, or ``any``.
 Gzip is recognised by its first bytes. Other keys that Kafka or ``kafka-rebalance
 plan`` write are ignored; any other key is refused, because a misspelt ``rack`` would disable the rack rule.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model import json_shapes as shapes
 from kafka_rebalance.model.broker_capacity import BrokerCapacity
 from kafka_rebalance.model.partition_rows import check_integers, partition_rows
+from kafka_rebalance.model.reassignment_file import ANY_DIR
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import parse_quantity
 
 _DOCUMENT_KEYS = frozenset(("brokers", "partitions", "version", "summary"))
-_BROKER_KEYS = frozenset(("id", "rack", "capacity"))
+_BROKER_KEYS = frozenset(("id", "rack", "capacity", "logDirs"))
+_LOG_DIR_KEYS = frozenset(("path", "size"))
 _CAPACITY_KEYS = {"disk": "disk", "networkIn": "network_in", "networkOut": "network_out"}
 # log_dirs is in what kafka-reassign-partitions.sh prints, original_replicas in KIP-236's reassignments.
 _PARTITION_KEYS = frozenset(("topic", "partition", "replicas", "size", "log_dirs", "original_replicas"))
@@ -30,20 +35,24 @@ _PARTITION_KEYS = frozenset(("topic", "partition", "replicas", "size", "log_dirs
 
 @dataclass(frozen=True, slots=True)
 class ClusterPartition:
-    """One partition of the file; ``size_bytes`` is None if the file has no size."""
+    """One partition of the file; ``size_bytes`` is None if the file has no size. ``log_dirs``: of each of the replicas,
+    or none."""
 
     tp: TopicPartition
     replicas: Replicas
     size_bytes: int | None = None
+    log_dirs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """The brokers and partitions; replicas may be on brokers that are gone. ``capacities``: where given."""
+    """The brokers and partitions; replicas may be on brokers that are gone. ``capacities``: where given; ``log_dirs``:
+    by path the bytes of each, None where not given."""
 
     brokers: tuple[Broker, ...]
     partitions: tuple[ClusterPartition, ...]
     capacities: Mapping[BrokerId, BrokerCapacity] = field(default_factory=dict)
+    log_dirs: Mapping[BrokerId, Mapping[str, int | None]] = field(default_factory=dict)
 
 
 def parse_cluster(data: bytes, limit: int = shapes.MAX_BYTES) -> ClusterFile:
@@ -59,15 +68,18 @@ def parse_cluster(data: bytes, limit: int = shapes.MAX_BYTES) -> ClusterFile:
     _refuse_double_brokers(brokers)
     given_capacities = [(i, row["capacity"]) for i, row in enumerate(rows) if row.get("capacity") is not None]
     capacities = {brokers[i].id: _capacity(value, f"brokers[{i}].capacity") for i, value in given_capacities}
+    given_dirs = [(i, row["logDirs"]) for i, row in enumerate(rows) if row.get("logDirs")]
+    log_dirs = {brokers[i].id: _log_dirs(value, f"brokers[{i}].logDirs") for i, value in given_dirs}
     rows = shapes.listed(shapes.member(document, "partitions", "$"), "partitions")
     partitions, replicas = partition_rows(rows, _PARTITION_KEYS)
     sizes = [row.get("size") for row in rows]
     given = [i for i, size in enumerate(sizes) if size is not None]
     path = lambda k: f"partitions[{given[k]}].size of topic-partition {partitions[given[k]]}"  # noqa: E731
     check_integers([sizes[i] for i in given], path, shapes.MAX_INT64)
+    places = [_places(row, i) for i, row in enumerate(rows)] if log_dirs else repeat((), len(rows))
     document.clear()  # the rows and the values made of them need not be in memory together
     del rows
-    return ClusterFile(brokers, tuple(map(ClusterPartition, partitions, replicas, sizes)), capacities)
+    return ClusterFile(brokers, tuple(map(ClusterPartition, partitions, replicas, sizes, places)), capacities, log_dirs)
 
 
 def parse_topics_to_move(data: bytes) -> frozenset[str]:
@@ -89,6 +101,33 @@ def _broker(row: Any, path: str) -> Broker:
     if rack is not None and not isinstance(rack, str):
         raise ValueError(f"{path}.rack of broker {number}: expected a string or null, found {rack!r}")
     return Broker(BrokerId(number), rack)
+
+
+def _log_dirs(value: Any, path: str) -> dict[str, int | None]:
+    found: dict[str, int | None] = {}
+    for i, row in enumerate(shapes.listed(value, path)):
+        at = f"{path}[{i}]"
+        name = shapes.text(shapes.member(row, "path", at), f"{at}.path")
+        shapes.known_keys(row, _LOG_DIR_KEYS, at)
+        if name in found:
+            raise ValueError(f"{at}.path: {name} is listed twice")
+        size = row.get("size")
+        found[name] = None if size is None else _quantity(size, f"{at}.size")
+    return found
+
+
+def _places(row: Mapping[str, Any], i: int) -> tuple[str, ...]:
+    """The log dirs of a partition's replicas."""
+    given = row.get("log_dirs")
+    if given is None:
+        return ()
+    at = f"partitions[{i}].log_dirs"
+    found = tuple(shapes.text(path, at) for path in shapes.listed(given, at))
+    if len(found) != len(row["replicas"]):
+        raise ValueError(
+            f"{at}: {len(found)} log dirs of {len(row['replicas'])} replicas; write {ANY_DIR!r} for unknown"
+        )
+    return found
 
 
 def _capacity(value: Any, path: str) -> BrokerCapacity:

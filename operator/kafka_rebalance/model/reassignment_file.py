@@ -3,7 +3,7 @@
     {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [0, 1], "original_replicas": [0, 2]}]}
 
 ``original_replicas`` is KIP-236's, and optional: the list before the reassignment, and the target of a rollback.
-``log_dirs``, which Kafka's tool writes, is not read: brokers choose the directory of a copy.
+Of ``log_dirs``, Kafka's, only whether one is named is read: the operator leaves the log dir of a copy to the broker.
 """
 
 import json
@@ -17,16 +17,19 @@ from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 _DOCUMENT_KEYS = frozenset(("version", "partitions", "summary"))
 _ROW_KEYS = frozenset(("topic", "partition", "replicas", "log_dirs", "original_replicas"))
-_ANY = "any"
+ANY_DIR = "any"
+"""What Kafka's tools write for a replica whose log dir is not named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reassigned:
-    """One row: the target list of a partition; ``original`` is None if the file has none."""
+    """One row: the target list of a partition; ``original`` is None if the file has none. ``names_log_dir``: the file
+    says in which log dir a replica belongs."""
 
     tp: TopicPartition
     replicas: Replicas
     original: Replicas | None = None
+    names_log_dir: bool = False
 
 
 def read_reassignment(data: bytes) -> tuple[Reassigned, ...]:
@@ -45,7 +48,11 @@ def read_reassignment(data: bytes) -> tuple[Reassigned, ...]:
     given = [i for i, row in enumerate(rows) if row.get("original_replicas") is not None]
     path = lambda k: f"partitions[{given[k]}].original_replicas of topic-partition {partitions[given[k]]}"  # noqa: E731
     original = dict(zip(given, replica_lists([rows[i]["original_replicas"] for i in given], path), strict=True))
-    found = (Reassigned(tp, row, original.get(i)) for i, (tp, row) in enumerate(zip(partitions, replicas, strict=True)))
+    named = [_names_log_dir(row, i) for i, row in enumerate(rows)]
+    found = (
+        Reassigned(tp, row, original.get(i), named[i])
+        for i, (tp, row) in enumerate(zip(partitions, replicas, strict=True))
+    )
     return tuple(sorted(found, key=lambda row: row.tp))
 
 
@@ -64,10 +71,15 @@ def render_assignment(
 ) -> str:
     """One line, sorted, as Kafka's tool prints an assignment: with the known log directories."""
     rows = [
-        _plain(Reassigned(tp, replicas)) | {"log_dirs": [log_dirs.get((tp, b), _ANY) for b in replicas]}
+        _plain(Reassigned(tp, replicas)) | {"log_dirs": [log_dirs.get((tp, b), ANY_DIR) for b in replicas]}
         for tp, replicas in sorted(lists)
     ]
     return _compact({"version": 1, "partitions": rows})
+
+
+def _names_log_dir(row: Mapping[str, Any], i: int) -> bool:
+    given = row.get("log_dirs")
+    return given is not None and any(path != ANY_DIR for path in listed(given, f"partitions[{i}].log_dirs"))
 
 
 def _plain(row: Reassigned) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class TestKeys:
     @pytest.mark.parametrize(
         ("data", "says"),
         [
-            (document(broker={"rak": "a"}), r"brokers\[0\]: unknown key 'rak'; known are capacity, id, rack"),
+            (document(broker={"rak": "a"}), r"brokers\[0\]: unknown key 'rak'; known are capacity, id, logDirs, rack"),
             (document(partition={"sise": 1}), r"partitions\[0\]: unknown key 'sise'"),
             (document(topics=[]), r"\$: unknown key 'topics'"),
         ],
@@ -52,6 +52,30 @@ class TestKeys:
         """The topic-partition is easier to find in a large file than an index."""
         with pytest.raises(ValueError, match=says):
             parse_cluster(json.dumps({"brokers": [], "partitions": [partition]}).encode())
+
+
+class TestLogDirs:
+    def test_of_brokers_and_replicas(self) -> None:
+        """A size is an integer or a quantity, or not known."""
+        dirs = [{"path": "/a", "size": "1Ki"}, {"path": "/b"}]
+        found = parse_cluster(document(broker={"logDirs": dirs}, partition={"log_dirs": ["/b"]}))
+        assert found.log_dirs == {0: {"/a": 1024, "/b": None}}
+        assert found.partitions[0].log_dirs == ("/b",)
+
+    @pytest.mark.parametrize(
+        ("broker", "partition", "says"),
+        [
+            ({"logDirs": ["/a"]}, {}, r"brokers\[0\].logDirs\[0\]: expected an object"),
+            ({"logDirs": [{"path": ""}]}, {}, r"brokers\[0\].logDirs\[0\].path: expected a name"),
+            ({"logDirs": [{"path": "/a"}, {"path": "/a"}]}, {}, r"logDirs\[1\].path: /a is listed twice"),
+            ({"logDirs": [{"path": "/a", "total": 1}]}, {}, r"logDirs\[0\]: unknown key 'total'; known are path, size"),
+            ({"logDirs": [{"path": "/a", "size": 0}]}, {}, r"logDirs\[0\].size: 0 is no capacity"),
+            ({"logDirs": [{"path": "/a"}]}, {"log_dirs": []}, r"partitions\[0\].log_dirs: 0 log dirs of 1 replicas"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, broker: Any, partition: Any, says: str) -> None:
+        with pytest.raises(ValueError, match=says):
+            parse_cluster(document(broker=broker, partition=partition))
 
 
 class TestSizes:

@@ -27,9 +27,10 @@ def file(*rows: dict[str, Any], **top: Any) -> bytes:
 
 class TestReading:
     def test_what_kafka_and_plan_write(self) -> None:
-        """log_dirs, plan's summary, and a file without a version."""
+        """Of log_dirs, only whether one is named; plan's summary, and a file without a version."""
         rows = read_reassignment(file(ROW | {"partition": 1, "log_dirs": ["any", "/d"]}, ROW, summary={}))
-        assert rows == (Reassigned(T0, replicas_of(2, 1)), Reassigned(T1, replicas_of(2, 1)))
+        assert rows == (Reassigned(T0, replicas_of(2, 1)), Reassigned(T1, replicas_of(2, 1), names_log_dir=True))
+        assert not read_reassignment(file(ROW | {"log_dirs": ["any", "any"]}))[0].names_log_dir
         assert parse_reassignment(json.dumps({"partitions": [ROW]}).encode()) == {T0: (2, 1)}
 
     def test_original_replicas(self) -> None:

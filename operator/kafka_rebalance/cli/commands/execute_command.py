@@ -109,7 +109,9 @@ def execute(
         raise click.BadParameter(f"its strategy is Assignment: give {_FILE}", param_hint=_BASE)
     _check_connection(wanted, connection)
     if file is not None:
-        rows, log_dirs = asyncio.run(_present(connection, parsed(_FILE, file, read_reassignment)))
+        given = parsed(_FILE, file, read_reassignment)
+        _warn_of_log_dirs(given)
+        rows, log_dirs = asyncio.run(_present(connection, given))
         manifests = _checked_manifests(wanted, objects.of_assignment(wanted, rows))
         # stdout is for the manifests if they are printed.
         current = render_assignment(((row.tp, row.original or ()) for row in rows), log_dirs)
@@ -123,6 +125,17 @@ def execute(
         asyncio.run(_apply(manifests, server))
     else:
         click.echo(objects.render(manifests, output), nl=output == "json")
+
+
+def _warn_of_log_dirs(rows: Sequence[Reassigned]) -> None:
+    named = [row.tp for row in rows if row.names_log_dir]
+    if named:
+        click.echo(
+            f"warning: the log_dirs of {len(named)} partitions are ignored, for example of {named[0]}: the operator "
+            "moves replicas between brokers only; when it is done, run kafka-reassign-partitions.sh --execute with the "
+            "same file",
+            err=True,
+        )
 
 
 def _check_connection(wanted: objects.ExecuteRequest, connection: ConnectionSettings) -> None:

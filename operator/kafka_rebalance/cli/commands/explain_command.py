@@ -13,6 +13,7 @@ from kafka_rebalance.cli.explain import sentences as words
 from kafka_rebalance.cli.options.parsed_value import ParsedValue
 from kafka_rebalance.cli.tables.console import plain_console, plain_table, print_document
 from kafka_rebalance.cli.tables.load_table import load_table
+from kafka_rebalance.cli.tables.log_dir_table import log_dir_document, log_dir_sentences
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.goals import Strategy
@@ -68,6 +69,9 @@ def explain(
         document = documents.of_broker(explained, explained.broker(broker))
     else:
         document = documents.of_plan(explained)
+        if dir_plans := options.log_dir_plans(explained.plan):
+            document["logDirs"] = log_dir_document(dir_plans)
+            document["why"] += log_dir_sentences(dir_plans)
         if points:
             document["why"] += words.of_curve(request, unknown_sizes=len(request.partitions) - len(options.sizes))
             document["curve"] = documents.of_curve(curve(request, points))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _NO_OPTIONS: dict[str, Any] = {
     **dict.fromkeys(("brokers", "decommission", "topics_file", "strategy", "balance", "rack_awareness")),
     **dict.fromkeys(("replication_factor", "assignment", "max_replica_moves", "max_data_to_move", "minimum_gain")),
+    **dict.fromkeys(("counts", "log_dir_band")),
+    "drained_log_dirs": (),
     "load": (),
     "pin_topics": (),
     "load_model": None,
@@ -93,7 +95,7 @@ def plan_as_alone(cluster: bytes, rebalance: bytes | None) -> dict[str, Any]:
                 rebalance=io.BytesIO(rebalance) if rebalance is not None else None,
                 **_NO_OPTIONS,
             )
-            _, _, document = planned(options, everything=False)
+            document = planned(options, everything=False).document
     except click.UsageError as wrong:
         raise Refused(Reason.CLUSTER_FILE_INVALID, wrong.format_message()) from wrong
     request = options.request

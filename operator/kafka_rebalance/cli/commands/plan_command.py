@@ -16,9 +16,11 @@ from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.files.load_model_file import read_load_model
 from kafka_rebalance.cli.files.rebalance_file import read_spec
 from kafka_rebalance.cli.options.load_goal_option import load_goal
+from kafka_rebalance.cli.options.log_dirs_option import LogDirOptions, drained_log_dir, log_dir_band, log_dir_options
 from kafka_rebalance.cli.options.parsed_value import ParsedValue
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.load_table import load_document
+from kafka_rebalance.cli.tables.log_dir_table import log_dir_document, log_dirs_row, places_of
 from kafka_rebalance.cli.tables.plan_table import print_plan
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.bulk import without_collector
@@ -30,6 +32,7 @@ from kafka_rebalance.model.reassignment_file import parse_reassignment
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition, replicas_of
 from kafka_rebalance.planning import PartitionInput, PlanRequest, eligible_brokers
 from kafka_rebalance.planning import plan as make_plan
+from kafka_rebalance.planning.log_dirs import DirPlan
 from kafka_rebalance.planning.problem.goal_loads import with_loads
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.runs.plan_request import planning_goals
@@ -91,6 +94,19 @@ _NO_SPEC = KafkaRebalanceSpec(kafka=KafkaSource(bootstrap_servers="unused:9092")
 )
 @click.option("--minimum-gain", type=click.IntRange(0, 100), help="Minimum reduction of the fullest broker in percent.")
 @click.option("--pin-topics", multiple=True, help="RE2 expression for topics that must not move. May be repeated.")
+@click.option(
+    "--log-dirs",
+    "log_dir_band",
+    type=ParsedValue("percentage", log_dir_band),
+    help="Band of the log dirs of each broker by bytes, for example 10%.",
+)
+@click.option(
+    "--drain-log-dir",
+    "drained_log_dirs",
+    type=ParsedValue("broker:path", drained_log_dir),
+    multiple=True,
+    help="Log dir to be emptied, for example 3:/data/2. May be repeated.",
+)
 @click.option("--load-model", metavar="FILE", help="Load model, a file or s3:// URI, with rates and missing sizes.")
 @click.option("--all", "everything", is_flag=True, help="Print unchanged partitions too.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
@@ -101,11 +117,12 @@ def plan(*, everything: bool, output: str, **given: Any) -> None:
     Options override the resource of --rebalance.
     """
     options = plan_options(**given)
-    made, shown, document = planned(options, everything=everything)
+    found = planned(options, everything=everything)
     if output == "table":
-        print_plan(made, options.request, shown, options.sizes, document["summary"]["planningSeconds"])
+        seconds = found.document["summary"]["planningSeconds"]
+        print_plan(found.made, options.request, found.shown, options.sizes, seconds, found.dir_plans)
     else:
-        print_document(document, output)
+        print_document(found.document, output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +131,11 @@ class PlanOptions:
 
     request: PlanRequest
     sizes: Mapping[TopicPartition, int]
+    log_dirs: LogDirOptions | None = None
+
+    def log_dir_plans(self, made: Plan) -> tuple[DirPlan, ...]:
+        """What moves between log dirs with this plan; nothing without --log-dirs."""
+        return self.log_dirs.plans(self.request, made, self.sizes) if self.log_dirs is not None else ()
 
 
 def plan_options(
@@ -134,6 +156,8 @@ def plan_options(
     max_data_to_move: int | None,
     minimum_gain: int | None,
     pin_topics: tuple[str, ...],
+    log_dir_band: int | None,
+    drained_log_dirs: tuple[tuple[BrokerId, str], ...],
     load_model: str | None,
 ) -> PlanOptions:
     """The request from the options of `plan` and `explain`. An invalid file is wrong usage."""
@@ -179,15 +203,28 @@ def plan_options(
         missing = f"the sizes of {len(unknown)} partitions are unknown, for example {unknown[0]}"
         needed = "a movement budget in bytes requires sizes"
         raise Refused(Reason.SIZES_UNKNOWN, f"{needed}, and {missing}: add them, or use --load-model")
-    return PlanOptions(request, sizes)
+    return PlanOptions(request, sizes, log_dir_options(described, log_dir_band, drained_log_dirs))
 
 
-def planned(options: PlanOptions, *, everything: bool) -> tuple[Plan, list[PlannedPartition], dict[str, Any]]:
-    """The plan, the partitions to show, and both as the document that ``plan -o json`` prints."""
+@dataclass(frozen=True, slots=True)
+class MadePlan:
+    """The plan, the partitions to show, what moves between log dirs, and all as the document that ``plan -o json``
+    prints."""
+
+    made: Plan
+    shown: Sequence[PlannedPartition]
+    dir_plans: Sequence[DirPlan]
+    document: dict[str, Any]
+
+
+def planned(options: PlanOptions, *, everything: bool) -> MadePlan:
+    """Make the plan."""
     started = time.perf_counter()
     made = make_plan(options.request)
-    shown = _shown(made, options.request.partitions if everything else ())
-    return made, shown, _document(made, shown, options.sizes, time.perf_counter() - started)
+    dir_plans = options.log_dir_plans(made)
+    shown = _shown(made, options.request, dir_plans, everything=everything)
+    document = _document(made, shown, options.sizes, time.perf_counter() - started, dir_plans)
+    return MadePlan(made, shown, dir_plans, document)
 
 
 def _select(described: ClusterFile, spec: KafkaRebalanceSpec, named: frozenset[str] | None) -> list[ClusterPartition]:
@@ -255,19 +292,31 @@ def _check_options(request: PlanRequest, *, given_lists: bool) -> None:
         )
 
 
-def _shown(made: Plan, partitions: tuple[PartitionInput, ...]) -> list[PlannedPartition]:
-    """The changed partitions, and the unchanged ones of ``partitions``, sorted."""
-    unchanged = {p.tp: PlannedPartition(p.tp, p.replicas, p.replicas) for p in partitions}
+def _shown(
+    made: Plan, request: PlanRequest, dir_plans: Sequence[DirPlan], *, everything: bool
+) -> list[PlannedPartition]:
+    """The changed partitions, those with a replica that only changes its log dir, or all; sorted."""
+    moved = {move.tp for found in dir_plans for move in found.moves}
+    others = (p for p in request.partitions if everything or p.tp in moved)
+    unchanged = {p.tp: PlannedPartition(p.tp, p.replicas, p.replicas) for p in others}
     return sorted((unchanged | {p.tp: p for p in made.partitions}).values())
 
 
 def _document(
-    made: Plan, shown: list[PlannedPartition], sizes: Mapping[TopicPartition, int], seconds: float
+    made: Plan,
+    shown: list[PlannedPartition],
+    sizes: Mapping[TopicPartition, int],
+    seconds: float,
+    dir_plans: Sequence[DirPlan],
 ) -> dict[str, Any]:
     """Kafka's reassignment file, version 1, with our summary."""
+    places = places_of(dir_plans)
     return {
         "version": 1,
-        "partitions": [{"topic": p.tp.topic, "partition": p.tp.partition, "replicas": list(p.target)} for p in shown],
+        "partitions": [
+            {"topic": p.tp.topic, "partition": p.tp.partition, "replicas": list(p.target), **log_dirs_row(p, places)}
+            for p in shown
+        ],
         "summary": {
             "replicaMoves": made.replica_moves,
             "lowerBound": made.certificate.lower_bound,
@@ -282,6 +331,7 @@ def _document(
             **({"before": asdict(made.before), "after": asdict(made.after)} if made.before and made.after else {}),
             **({"imbalance": asdict(made.imbalance)} if made.imbalance else {}),
             **({"load": load_document(made.load)} if made.load else {}),
+            **({"logDirs": log_dir_document(dir_plans)} if dir_plans else {}),
             **({"unevenTopics": made.uneven_topics} if made.uneven_topics else {}),
             **({"reason": made.reason} if made.reason else {}),
         },

@@ -7,10 +7,12 @@ from rich.table import Table
 
 from kafka_rebalance.cli.tables.console import plain_console, plain_table
 from kafka_rebalance.cli.tables.load_table import load_sentences, load_table
+from kafka_rebalance.cli.tables.log_dir_table import log_dir_sentences, log_dir_table
 from kafka_rebalance.cli.tables.phrases import ids, proof
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.planning import PlanRequest
+from kafka_rebalance.planning.log_dirs import DirPlan
 from kafka_rebalance.units import format_bytes
 
 _PADDING = (0, 1)
@@ -22,6 +24,7 @@ def print_plan(
     shown: Sequence[PlannedPartition],
     sizes: Mapping[TopicPartition, int],
     seconds: float,
+    dir_plans: Sequence[DirPlan] = (),
 ) -> None:
     """``shown`` are the partitions to list; ``sizes`` (bytes) lacks those of unknown size."""
     console = plain_console()
@@ -31,6 +34,10 @@ def print_plan(
     if made.load is not None:
         console.print(load_table(made.load), "")
         for sentence in load_sentences(made.load):
+            console.print(sentence)
+    if dir_plans:
+        console.print(log_dir_table(dir_plans), "")
+        for sentence in log_dir_sentences(dir_plans):
             console.print(sentence)
     if request.partitions and not made.partitions:
         console.print(made.reason or "balanced already", ": nothing to move", sep="")

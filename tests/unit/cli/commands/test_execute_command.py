@@ -57,6 +57,14 @@ class TestAssignment:
         assert (code, out) == (3, "")
         assert "refused (MixedFactors)" in err
 
+    def test_log_dirs_are_ignored_and_that_is_said(self, world: World) -> None:
+        """Once for the file; what only says "any" names none."""
+        named, other = FILE["partitions"]
+        rows = [named | {"log_dirs": ["any", "/d"]}, other | {"log_dirs": ["any", "any"]}]
+        code, _, err = world.run(*FROM_FILE, file={**FILE, "partitions": rows})
+        assert code == 0
+        assert "warning: the log_dirs of 1 partitions are ignored, for example of t-1" in err
+
     def test_rollback_is_printed_as_kafka_prints_it(self, world: World) -> None:
         """On stderr, because stdout is for kubectl."""
         code, out, err = world.run(*FROM_FILE)
