@@ -20,15 +20,6 @@ from kafka_rebalance.units import format_bytes
 if TYPE_CHECKING:
     from kafka_rebalance.pipeline.fleet import FleetResult
 
-_NO_OPTIONS: dict[str, Any] = {
-    **dict.fromkeys(("brokers", "decommission", "topics_file", "strategy", "balance", "rack_awareness")),
-    **dict.fromkeys(("replication_factor", "assignment", "max_replica_moves", "max_data_to_move", "minimum_gain")),
-    **dict.fromkeys(("counts", "log_dir_band")),
-    "drained_log_dirs": (),
-    "load": (),
-    "pin_topics": (),
-    "load_model": None,
-}
 _HEADERS = ("CLUSTER", "BROKERS", "PARTITIONS", "REPLICAS", "MOVES", "BOUND", "TO COPY", "HASH")
 
 
@@ -85,15 +76,18 @@ def _checked(rebalance: bytes) -> bytes:
 @without_collector()
 def plan_as_alone(cluster: bytes, rebalance: bytes | None) -> dict[str, Any]:
     """What ``plan --cluster … --rebalance … -o json`` prints, with its warnings and the size of the cluster."""
-    from kafka_rebalance.cli.commands.plan_command import plan_options, planned
+    from kafka_rebalance.cli.commands.plan_command import plan, plan_options, planned
 
+    files = ("cluster", "rebalance", "everything", "output")
+    given = (option for option in plan.params if option.name not in files)
+    no_options: dict[str, Any] = {option.name: () if getattr(option, "multiple", False) else None for option in given}
     said = io.StringIO()
     try:
         with redirect_stderr(said):
             options = plan_options(
                 cluster=io.BytesIO(cluster),
                 rebalance=io.BytesIO(rebalance) if rebalance is not None else None,
-                **_NO_OPTIONS,
+                **no_options,
             )
             document = planned(options, everything=False).document
     except click.UsageError as wrong:
