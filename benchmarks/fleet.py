@@ -103,7 +103,7 @@ def main() -> None:
 
 def _in_one_job(place: Path, cores: int, alone: dict[str, str], row) -> None:
     from kafka_rebalance.pipeline.fleet import find_snapshots, plan_each
-    from kafka_rebalance.pipeline.job import spark_session
+    from kafka_rebalance.pipeline.spark_session import spark_session
 
     with spark_session(f"local[{cores}]") as spark:
         spark.range(1).count()

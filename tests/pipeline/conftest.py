@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafka_rebalance.pipeline.job import spark_session
+from kafka_rebalance.pipeline.spark_session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

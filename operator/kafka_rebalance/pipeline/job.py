@@ -1,39 +1,33 @@
-"""Runs the load model job: starts Spark, reads the files that the manifests name, stores the model.
+"""Runs the load model job: reads the files that the manifests name, stores the model.
 
 The window ends at the newest sample that is not from the future; the reader of the model decides whether that is fresh
 enough. Rows do not pass through this process.
 """
 
 import hashlib
-import os
-import re
-import sys
 import uuid
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from importlib import metadata, resources
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.pipeline import model_file
 from kafka_rebalance.pipeline.commits_schema import COMMITS_SPARK_SCHEMA
+from kafka_rebalance.pipeline.coverage import Coverage, coverage, files_with
 from kafka_rebalance.pipeline.lake import Lake, model_path
 from kafka_rebalance.pipeline.lake_tables import METRICS, OFFSETS
 from kafka_rebalance.pipeline.metrics_schema import METRICS_SPARK_SCHEMA
-from kafka_rebalance.pipeline.run_chain import Chain, chain
-from kafka_rebalance.pipeline.sample_manifests import Inventory, Manifest, Skipped, StoredBatch, inventory
-from kafka_rebalance.pipeline.schema import SPARK_SCHEMA
+from kafka_rebalance.pipeline.run_chain import Chain
+from kafka_rebalance.pipeline.sample_manifests import Inventory, Manifest, Skipped, StoredBatch, inventory, verified
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.storage.locations import hadoop_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LOCAL_MASTER = "local[*]"
-_UNFINISHED = "unfinished"
+UNFINISHED = "unfinished"
+"""Where Spark writes what is copied to its place then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,69 +43,52 @@ class JobOutcome:
     skipped: tuple[Skipped, ...]
     partial_batches: int
     dropped_batches: int
+    stored_hours: int
 
 
-@contextmanager
-def spark_session(master: str | None = None) -> "Iterator[SparkSession]":
-    """A session that logs little, stopped at the end; an active session is used and left running.
+def build(
+    spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedelta, now: datetime, *, use_stored: bool = True
+) -> JobOutcome:
+    """Compute and store the model of one cluster. Raises Refused (NoSamples) if the lake has none that can be used.
 
-    Without ``master`` it is the one of spark-submit if that started this process, else ``local[*]``.
+    Hours whose windows are stored and still hold are not computed from samples again, unless ``use_stored`` is False.
     """
-    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")  # not used here
-    from pyspark.sql import SparkSession
-
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        yield active
-        return
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    chosen = master or (None if submitted else LOCAL_MASTER)
-    builder = SparkSession.builder.appName("kafka-rebalance load-model")
-    settings = _SETTINGS | (_local_settings() if chosen and chosen.startswith("local") else {})
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = (builder.master(chosen) if chosen else builder).getOrCreate()
-    try:
-        yield session
-    finally:
-        session.stop()
-
-
-def build(spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedelta, now: datetime) -> JobOutcome:
-    """Compute and store the model of one cluster. Raises Refused (NoSamples) if the lake has none that can be used."""
     from kafka_rebalance.pipeline.partition_loads import loads
-    from kafka_rebalance.pipeline.rate_windows import windows
+    from kafka_rebalance.pipeline.rate_windows import STORED_COLUMNS, windows
+    from kafka_rebalance.pipeline.sample_rows import open_samples, stored_windows
 
     for name, value in hadoop_settings(lake_uri).items():
         spark.conf.set(name, value)
     lake = Lake.open(lake_uri)
-    found = inventory(lake, cluster_id, window, now)
-    linked = chain(batch for batch in found.batches() if batch.rows)
+    cover = coverage(lake, cluster_id, window, now, tuple(STORED_COLUMNS), use_stored=use_stored)
+    linked = cover.linked
     if not linked.batches:
-        raise Refused(Reason.NO_SAMPLES, _nothing(cluster_id, found))
-    used = _files(found, linked.batches)
-    unfinished = f"{_UNFINISHED}/{uuid.uuid4().hex}"
+        raise Refused(Reason.NO_SAMPLES, no_samples(cluster_id, cover))
+    used = cover.files(cover.open_batches())
+    unfinished = f"{UNFINISHED}/{uuid.uuid4().hex}"
     groups = _committed(inventory(lake, cluster_id, window, now, OFFSETS), linked)
     reported = _reported(inventory(lake, cluster_id, window, now, METRICS), linked)
     rows = loads(
-        _listing(spark, lake, found, linked),
-        windows(_rows(spark, lake, found, used, linked.dropped), linked.breaks),
+        _listing(spark, lake, cover),
+        windows(open_samples(spark, lake, cover, used), linked.breaks, stored_windows(spark, lake, cover.stored)),
         _consumed(spark, lake, groups, linked) if groups.batches else None,
         _sent(spark, lake, reported, linked) if reported.batches else None,
     )
     start, end = linked.batches[0].sampled_at, linked.batches[-1].sampled_at
-    files = (*used, *groups.files, *reported.files)
-    skipped = (*found.skipped, *groups.skipped, *reported.skipped)
+    beside = (*groups.files, *reported.files)
+    hashes = {manifest.sha256 for manifest in (*used, *beside)}.union(*(hour.files for hour in cover.stored))
+    skipped = (*cover.found.skipped, *groups.skipped, *reported.skipped)
     lineage = {
         "program": metadata.version("kafka-rebalance-operator"),
         "spark": spark.version,
-        "files": len(files),
-        "sha256": hashlib.sha256("".join(sorted(file.sha256 for file in files)).encode()).hexdigest(),
+        "files": len(hashes),
+        "sha256": hashlib.sha256("".join(sorted(hashes)).encode()).hexdigest(),
         "skippedFiles": len(skipped),
         "runs": len({batch.run_id for batch in linked.batches}),
         "leftOutSamples": len(linked.dropped),
         "samplesOfGroups": len(groups.batches),
         "readsOfMetrics": len(reported.batches),
+        "storedHours": len(cover.stored),
     }
     try:
         rows.write.parquet(f"{lake.spark_root}/{unfinished}")
@@ -131,6 +108,7 @@ def build(spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedel
         skipped=skipped,
         partial_batches=sum(bool(batch.missing_brokers) for batch in linked.batches),
         dropped_batches=len(linked.dropped),
+        stored_hours=len(cover.stored),
     )
 
 
@@ -146,22 +124,23 @@ class _Beside:
 def _committed(found: Inventory, linked: Chain) -> _Beside:
     samples = {(batch.run_id, batch.sequence) for batch in linked.batches}
     batches = [batch for batch in found.batches() if (batch.run_id, batch.sequence) in samples]
-    return _Beside(tuple(batches), tuple(_files(found, batches)), found.skipped)
+    return _Beside(tuple(batches), tuple(files_with(found.manifests, batches)), found.skipped)
 
 
 def _reported(found: Inventory, linked: Chain) -> _Beside:
     start = linked.batches[0].sampled_at
     batches = [batch for batch in found.batches() if batch.rows and batch.sampled_at > start]
-    return _Beside(tuple(batches), tuple(_files(found, batches)), found.skipped)
+    return _Beside(tuple(batches), tuple(files_with(found.manifests, batches)), found.skipped)
 
 
 def _sent(spark: "SparkSession", lake: Lake, reported: _Beside, linked: Chain) -> "DataFrame":
     from pyspark.sql import functions as F  # noqa: N812
 
     from kafka_rebalance.pipeline.metric_windows import metric_windows
+    from kafka_rebalance.pipeline.sample_rows import rows_of
 
     start, end = (F.lit(batch.sampled_at) for batch in (linked.batches[0], linked.batches[-1]))
-    rows = _read(spark, lake, reported.files, METRICS_SPARK_SCHEMA)
+    rows = rows_of(spark, lake, reported.files, METRICS_SPARK_SCHEMA)
     return metric_windows(rows.where(F.col("window_start").between(start - F.expr("interval 5 minutes"), end)))
 
 
@@ -169,101 +148,44 @@ def _consumed(spark: "SparkSession", lake: Lake, groups: _Beside, linked: Chain)
     from pyspark.sql import functions as F  # noqa: N812
 
     from kafka_rebalance.pipeline.consumed_windows import consumed_windows
+    from kafka_rebalance.pipeline.sample_rows import rows_of, without
 
     start = linked.batches[0].sampled_at
-    rows = _read(spark, lake, groups.files, COMMITS_SPARK_SCHEMA).where(F.col("sampled_at") >= F.lit(start))
+    rows = rows_of(spark, lake, groups.files, COMMITS_SPARK_SCHEMA).where(F.col("sampled_at") >= F.lit(start))
     stored = {batch for manifest in groups.files for batch in manifest.batches if batch.sampled_at >= start}
-    return consumed_windows(_without(rows, stored.difference(groups.batches)), linked.breaks)
+    return consumed_windows(without(rows, stored.difference(groups.batches)), linked.breaks)
 
 
-def _files(found: Inventory, batches: Iterable[StoredBatch]) -> list[Manifest]:
-    """The files with the batches, each batch from one file only."""
-    wanted = set(batches)
-    files: list[Manifest] = []
-    for manifest in found.manifests:
-        if not wanted.isdisjoint(manifest.batches):
-            files.append(manifest)
-            wanted.difference_update(manifest.batches)
-    return files
-
-
-def _read(spark: "SparkSession", lake: Lake, files: Iterable[Manifest], schema: str = SPARK_SCHEMA) -> "DataFrame":
-    # Spark takes paths for patterns; a directory may be called [1].
-    paths = [re.sub(r"([\[\]{}*?\\])", r"\\\1", f"{lake.spark_root}/{manifest.path}") for manifest in files]
-    return spark.read.schema(schema).parquet(*paths)
-
-
-def _rows(
-    spark: "SparkSession", lake: Lake, found: Inventory, files: Sequence[Manifest], dropped: Iterable[StoredBatch]
-) -> "DataFrame":
-    """The rows of the window, without those of batches that were left out."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    rows = _read(spark, lake, files)
-    stored = {batch for manifest in files for batch in manifest.batches}
-    if any(batch.sampled_at < found.start for batch in stored):
-        rows = rows.where(F.col("sampled_at") >= F.lit(found.start))
-    return _without(rows, stored.intersection(dropped))
-
-
-def _without(rows: "DataFrame", batches: Iterable[StoredBatch]) -> "DataFrame":
-    from pyspark.sql import functions as F  # noqa: N812
-
-    for batch in sorted(batches, key=lambda batch: batch.sampled_at):
-        rows = rows.where(
-            ~((F.col("sampled_at") == F.lit(batch.sampled_at)) & (F.col("run_id") == F.lit(batch.run_id)))
-        )
-    return rows
-
-
-def _listing(spark: "SparkSession", lake: Lake, found: Inventory, linked: Chain) -> "DataFrame":
+def _listing(spark: "SparkSession", lake: Lake, cover: Coverage) -> "DataFrame":
     """From the newest batch, and for each broker that is missing in it the newest batch in which it answered."""
     from pyspark.sql import functions as F  # noqa: N812
 
     from kafka_rebalance.pipeline.partition_loads import listing
+    from kafka_rebalance.pipeline.sample_rows import rows_of
 
-    newest = linked.batches[-1]
+    newest = cover.linked.batches[-1]
     silent = set(newest.missing_brokers)
-    wanted = [newest]
-    for batch in reversed(linked.batches):
+    wanted, files = [newest], cover.files([newest])
+    for batch in reversed(cover.linked.batches):
         if not silent:
             break
-        if not silent <= set(batch.missing_brokers):
+        if silent <= set(batch.missing_brokers):
+            continue
+        # A file of a stored hour has not been compared with its hash yet, or its samples have expired.
+        found = cover.files([batch]) or verified(lake, files_with(cover.listed.manifests, [batch]))[0]
+        if found:
             wanted.append(batch)
+            files += [manifest for manifest in found if manifest not in files]
             silent &= set(batch.missing_brokers)
-    files = _files(found, wanted)
-    rows = _read(spark, lake, files).where(F.col("sampled_at").isin(*(batch.sampled_at for batch in wanted)))
+    rows = rows_of(spark, lake, files).where(F.col("sampled_at").isin(*(batch.sampled_at for batch in wanted)))
     return listing(rows, newest.sampled_at, newest.missing_brokers, lists_silent=bool(newest.run_id))
 
 
-def _nothing(cluster_id: str, found: Inventory) -> str:
+def no_samples(cluster_id: str, cover: Coverage) -> str:
+    """Why there is nothing to compute."""
+    found = cover.found
     first = f"; {found.skipped[0].name}: {found.skipped[0].why}" if found.skipped else ""
     return (
         f"cluster {cluster_id}: none of {len(found.manifests) + len(found.skipped)} files has samples that can be used"
         f"{first}; run `kafka-rebalance pipeline sample`"
     )
-
-
-_SETTINGS = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.compression.codec": "zstd",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "WARN",
-}
-
-
-def _local_settings() -> dict[str, str]:
-    """For one machine: this Python, few shuffle partitions, no web UI, loopback only, no separate job to list files."""
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's own default is another Python, without us
-    quiet = resources.files("kafka_rebalance.pipeline") / "log4j2.properties"
-    return {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-    }

@@ -1,10 +1,11 @@
-"""Keeps a lake small: merges many small files of samples into large ones, and deletes what is too old.
+"""Keeps a lake small: merges many small files of samples into large ones, and deletes what is too old or superseded.
 
 Rows are not changed. The merged file is published by a manifest that names those that it replaces. These are deleted by
 a later run, manifests first: a load model job may be reading them. If anything is interrupted, a reader still finds
 every sample exactly once, and the next run goes on.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,6 +26,7 @@ from kafka_rebalance.pipeline.sample_manifests import (
     stamp_of,
     verified,
 )
+from kafka_rebalance.pipeline.stored_hours import HOUR, PLACES, hour_names, window_days
 
 FILE_BYTES = 128 << 20
 """About the size of merged files."""
@@ -44,9 +46,15 @@ class Tidied:
     deleted_files: int
 
 
-def tidy(lake: Lake, cluster_id: str, now: datetime, keep: timedelta | None) -> Tidied:
-    """Delete what is older than ``keep`` (None: nothing), then merge the files of each day, in every table."""
-    deleted = merged = into = 0
+def tidy(
+    lake: Lake, cluster_id: str, now: datetime, keep: timedelta | None, keep_windows: timedelta | None = None
+) -> Tidied:
+    """Delete what is older than ``keep`` (None: nothing), then merge the files of each day, in every table.
+
+    ``keep_windows``: the same for stored windows, which are not merged.
+    """
+    merged = into = 0
+    deleted = _expire_windows(lake, cluster_id, now - keep_windows if keep_windows else None, now - STILL_READ)
     for table in TABLES:
         if keep:
             deleted += sum(_expire(lake, cluster_id, day, now - keep, table) for day in days(lake, cluster_id, table))
@@ -68,6 +76,27 @@ def _expire(lake: Lake, cluster_id: str, day: str, before: datetime, table: Lake
         for place in (table.manifests, table.files):
             lake.delete_directory(f"{place}/cluster={safe(cluster_id)}/date={day}")
     return len(old)
+
+
+def _expire_windows(lake: Lake, cluster_id: str, before: datetime | None, unread: datetime) -> int:
+    """Delete old hours. Of an hour that was computed several times, the last one remains, and all while new."""
+    deleted = 0
+    for day in window_days(lake, cluster_id):
+        hours: dict[datetime, list[tuple[datetime, str]]] = defaultdict(list)
+        for name in hour_names(lake, cluster_id, day):
+            hours[stamp_of(name)].append((lake.written_at(name) or unread, name))
+        for hour, files in hours.items():
+            files.sort()
+            old = before is not None and hour + HOUR < before
+            gone = files if old else files[:-1] if files[-1][0] < unread else []
+            for _, name in gone:
+                lake.delete(name)
+                lake.delete(name.replace(PLACES[0], PLACES[1], 1).removesuffix(".json") + ".parquet")
+            deleted += len(gone)
+        if before is not None and day < before.date():  # also what no manifest names, because a job was killed
+            for kind in PLACES:
+                lake.delete_directory(f"{kind}/cluster={safe(cluster_id)}/date={day.isoformat()}")
+    return deleted
 
 
 def _finish(lake: Lake, cluster_id: str, day: str, before: datetime, table: LakeTable) -> int:

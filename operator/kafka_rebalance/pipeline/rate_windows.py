@@ -3,6 +3,9 @@
 A pair is two consecutive samples of a partition at the same leader. Its bytes are spread over the windows between them
 by time, so that rates do not depend on how often was sampled. Nothing here starts Spark, opens files or runs Python per
 row: one scan of the leaders' rows, one shuffle by a hash of the partition.
+
+Windows can be stored by the hour: what an hour brings depends on its own samples only, so hours may be computed in any
+order, alone, and again.
 """
 
 from collections.abc import Sequence
@@ -15,7 +18,10 @@ from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pyspark.sql import WindowSpec
+
 WINDOW_SECONDS = 300
+HOUR_SECONDS = 3600
 LONGEST_GAP_SECONDS = 600
 """A longer time between two samples tells the mean in it, but not how the bytes were spread."""
 _MICROS = 1_000_000
@@ -33,30 +39,33 @@ def leads() -> Column:
     return F.coalesce("is_leader", F.col("broker") == F.col("leader"))
 
 
-def windows(samples: DataFrame, breaks: Sequence[datetime] = ()) -> DataFrame:
-    """One row per partition (``k``) and window (``w``, in windows since 1970) with known pairs. See `_pairs`."""
-    part = spread(_pairs(_leaders(samples), breaks))
-    return part.groupBy("k", "w").agg(
-        F.sum("micros").alias("micros"),
-        F.sum("dense").alias("dense"),
-        F.sum(F.col("grown") * F.col("share")).alias("grown"),
-        F.sum(F.when(F.col("kind") == _GROWN, F.col("records") * F.col("share")).otherwise(0.0)).alias("grown_records"),
-        F.sum(F.when(F.col("kind") != _GROWN, F.col("records") * F.col("share")).otherwise(0.0)).alias("other_records"),
-        F.max(F.when((F.col("kind") == _GROWN) & (F.col("records") > 0), F.col("grown") / F.col("records"))).alias(
-            "largest_record"
-        ),
-        F.sum(F.when(F.col("kind") == _GROWN, F.col("share")).otherwise(0.0)).alias("grown_pairs"),
-        F.sum(F.when(F.col("kind") == _SHRUNK, F.col("share")).otherwise(0.0)).alias("shrunk_pairs"),
-        F.max("partial_log").alias("partial_log"),
-        F.sum(F.col("size_change") * F.col("share")).alias("size_change"),
-        F.sum(F.col("deleted") * F.col("share")).alias("deleted"),
-        F.min_by("held_before", "from").alias("first_held"),
-        F.min_by("held_mean_before", "from").alias("first_held_mean"),
-        F.max_by("held_mean", "from").alias("last_held_mean"),
-        F.max_by("size", "from").alias("size"),
-        F.min("broker").alias("lowest_leader"),
-        F.max("broker").alias("highest_leader"),
-    )
+def windows(samples: DataFrame, breaks: Sequence[datetime] = (), stored: DataFrame | None = None) -> DataFrame:
+    """One row per partition (``k``) and window (``w``, in windows since 1970) with known pairs. See `_pairs`.
+
+    ``stored`` are rows of `hours`, whose samples are not in ``samples``: the result is that of the samples of both.
+    """
+    leaders = _leaders(samples).withColumn("opens", F.lit(True))
+    if stored is None:
+        return _combined(_parts(_pairs(_in_order(leaders), breaks)))
+    edges = stored.where("w is null").select(*leaders.columns)
+    between = _parts(_pairs(_in_order(leaders.unionByName(edges)).where("opens"), breaks))
+    whole = stored.where("w is not null").select(*between.columns)
+    return _combined(between.unionByName(whole).repartition("k"))  # the same order of rows as for the loads
+
+
+def hours(samples: DataFrame, breaks: Sequence[datetime] = ()) -> DataFrame:
+    """What is stored of each ``hour`` since 1970, from its samples alone: windows, and for each partition its edges.
+
+    The windows are of the pairs within the hour. A pair across a full hour, and the first one in it, need samples of
+    the hour before: so the first two and the last two samples are stored as they are (``w`` is null). ``opens``: one of
+    the first two, whose pair is in no window yet.
+    """
+    leaders = _leaders(samples).withColumn("hour", F.expr(f"at div {HOUR_SECONDS * _MICROS}"))
+    rows = _in_order(leaders, "hour").withColumn("opens", F.col("start_00").isNull())
+    following = F.lead("at", 2).over(_order("hour"))
+    edges = rows.withColumn("following", following).where("opens or following is null")
+    within = _parts(_pairs(rows.where("not opens"), breaks, "hour"), "hour")
+    return _combined(within, "hour").unionByName(edges.select(*leaders.columns, "opens"), allowMissingColumns=True)
 
 
 def spread(pairs: DataFrame) -> DataFrame:
@@ -81,6 +90,76 @@ def crosses(breaks: "Iterable[datetime]") -> Column:
     return cut
 
 
+def _parts(pairs: DataFrame, *by: str) -> DataFrame:
+    """What each pair brings to each window, under the names of the windows' columns."""
+    share, grew = F.col("share"), F.col("kind") == _GROWN
+    return spread(pairs).select(
+        *by,
+        "k",
+        "w",
+        "micros",
+        "dense",
+        (F.col("grown") * share).alias("grown"),
+        F.when(grew, F.col("records") * share).otherwise(0.0).alias("grown_records"),
+        F.when(~grew, F.col("records") * share).otherwise(0.0).alias("other_records"),
+        F.when(grew & (F.col("records") > 0), F.col("grown") / F.col("records")).alias("largest_record"),
+        F.when(grew, share).otherwise(0.0).alias("grown_pairs"),
+        F.when(F.col("kind") == _SHRUNK, share).otherwise(0.0).alias("shrunk_pairs"),
+        "partial_log",
+        (F.col("size_change") * share).alias("size_change"),
+        (F.col("deleted") * share).alias("deleted"),
+        F.col("held_before").alias("first_held"),
+        F.col("held_mean_before").alias("first_held_mean"),
+        F.col("held_mean").alias("last_held_mean"),
+        "size",
+        F.col("broker").alias("lowest_leader"),
+        F.col("broker").alias("highest_leader"),
+        F.col("from").alias("first_at"),
+        F.col("from").alias("last_at"),
+    )
+
+
+_SUMS = {
+    "micros": "bigint",
+    "dense": "bigint",
+    "grown": "double",
+    "grown_records": "double",
+    "other_records": "double",
+    "grown_pairs": "double",
+    "shrunk_pairs": "double",
+    "size_change": "double",
+    "deleted": "double",
+}
+_LARGEST = {"largest_record": "double", "partial_log": "boolean", "highest_leader": "int", "last_at": "bigint"}
+_SMALLEST = {"lowest_leader": "int", "first_at": "bigint"}
+_FIRST = {"first_held": "bigint", "first_held_mean": "double"}
+_LAST = {"last_held_mean": "double", "size": "bigint"}
+_EDGES = {
+    "at": "bigint",
+    "t": "bigint",
+    "offsets_t": "bigint",
+    "start": "bigint",
+    "end": "bigint",
+    "lead": "bigint",
+    "whole": "boolean",
+    "broker": "int",
+    "opens": "boolean",
+}
+STORED_COLUMNS = {"k": "bigint", "w": "bigint"} | _SUMS | _LARGEST | _SMALLEST | _FIRST | _LAST | _EDGES
+"""Of the stored hours, with their types; an edge has its size in ``size``."""
+
+
+def _combined(parts: DataFrame, *by: str) -> DataFrame:
+    """One row for each window, of its parts or of rows that are combined already."""
+    return parts.groupBy(*by, "k", "w").agg(
+        *(F.sum(name).alias(name) for name in _SUMS),
+        *(F.max(name).alias(name) for name in _LARGEST),
+        *(F.min(name).alias(name) for name in _SMALLEST),
+        *(F.min_by(name, "first_at").alias(name) for name in _FIRST),
+        *(F.max_by(name, "last_at").alias(name) for name in _LAST),
+    )
+
+
 _GROWN, _SHRUNK, _OTHER = 0, 1, 2
 
 
@@ -102,7 +181,19 @@ def _leaders(samples: DataFrame) -> DataFrame:
     )
 
 
-def _pairs(leaders: DataFrame, breaks: "Iterable[datetime]") -> DataFrame:
+def _order(*by: str) -> "WindowSpec":
+    return Window.partitionBy("k", *by).orderBy("at")
+
+
+def _in_order(leaders: DataFrame, *by: str) -> DataFrame:
+    """Each row with the values of the one before it (``_0``), and the start offset of the one before that."""
+    before = {
+        f"{name}_0": F.lag(name).over(_order(*by)) for name in ("at", "t", "offsets_t", "start", "end", "size", "lead")
+    }
+    return leaders.withColumns(before | {"start_00": F.lag("start", 2).over(_order(*by))})
+
+
+def _pairs(both: DataFrame, breaks: "Iterable[datetime]", *by: str) -> DataFrame:
     """Pairs whose records are known: the log was not cut in between.
 
     An end offset only grows while the leader is the same; after another leader (two epochs or another broker) nobody
@@ -114,11 +205,6 @@ def _pairs(leaders: DataFrame, breaks: "Iterable[datetime]") -> DataFrame:
     - shrunk: records came, none was deleted, and yet the size did not grow: the log is compacted or tiered.
     - other: only the number of records is known.
     """
-    in_order = Window.partitionBy("k").orderBy("at")
-    before = {
-        f"{name}_0": F.lag(name).over(in_order) for name in ("at", "t", "offsets_t", "start", "end", "size", "lead")
-    }
-    both = leaders.withColumns(before | {"start_00": F.lag("start", 2).over(in_order)})
     usable = both.where(
         (F.col("lead") - F.col("lead_0")).isin(0, _NEXT_EPOCH)  # one more epoch at the same broker: it led throughout
         & (F.col("end") >= F.col("end_0"))
@@ -139,6 +225,7 @@ def _pairs(leaders: DataFrame, breaks: "Iterable[datetime]") -> DataFrame:
         .otherwise(_OTHER)
     )
     return usable.select(
+        *by,
         "k",
         F.col("t_0").alias("from"),
         F.col("t").alias("to"),

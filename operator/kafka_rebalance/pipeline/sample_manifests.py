@@ -38,6 +38,27 @@ class StoredBatch:
     rows: int
     missing_brokers: tuple[int, ...] = ()
 
+    def to_document(self) -> dict[str, Any]:
+        """In a manifest."""
+        return {
+            "sampledAt": self.sampled_at.isoformat(),
+            "runId": self.run_id,
+            "sequence": self.sequence,
+            "rows": self.rows,
+            "missingBrokers": self.missing_brokers,
+        }
+
+    @staticmethod
+    def from_document(document: Mapping[str, Any]) -> "StoredBatch":
+        """The reverse. Raises KeyError, TypeError or ValueError."""
+        return StoredBatch(
+            sampled_at=parse_aware(document["sampledAt"]),
+            run_id=document.get("runId", ""),
+            sequence=document.get("sequence", round(parse_aware(document["sampledAt"]).timestamp() * 1e6)),
+            rows=document["rows"],
+            missing_brokers=tuple(document["missingBrokers"]),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
@@ -69,16 +90,7 @@ class Manifest:
             "rows": self.rows,
             "sizeBytes": self.size_bytes,
             "sha256": self.sha256,
-            "batches": [
-                {
-                    "sampledAt": batch.sampled_at.isoformat(),
-                    "runId": batch.run_id,
-                    "sequence": batch.sequence,
-                    "rows": batch.rows,
-                    "missingBrokers": batch.missing_brokers,
-                }
-                for batch in self.batches
-            ],
+            "batches": [batch.to_document() for batch in self.batches],
             "replaces": self.replaces,
         }
         return json.dumps(document, indent=1).encode()
@@ -99,7 +111,7 @@ class Manifest:
                 cluster_id=document["clusterId"],
                 size_bytes=document["sizeBytes"],
                 sha256=document["sha256"],
-                batches=tuple(map(_batch, document.get("batches", [document]))),
+                batches=tuple(map(StoredBatch.from_document, document.get("batches", [document]))),
                 schema_version=version,
                 replaces=tuple(document.get("replaces", ())),
             )
@@ -179,10 +191,17 @@ def publish(
 
 
 def inventory(lake: Lake, cluster_id: str, window: timedelta, now: datetime, table: LakeTable = SAMPLES) -> Inventory:
-    """The files of the last ``window`` before the newest batch that is not from the future.
+    """What is `listed`, of which every file is compared with the SHA-256 of its manifest."""
+    found = listed(lake, cluster_id, window, now, table)
+    intact, damaged = verified(lake, found.manifests)
+    return Inventory(tuple(unmerged(intact)), (*found.skipped, *damaged), found.start)
 
-    Names begin with the time, so only manifests of the window are opened, whatever the age of the lake. Every file is
-    compared with the SHA-256 of its manifest.
+
+def listed(lake: Lake, cluster_id: str, window: timedelta, now: datetime, table: LakeTable = SAMPLES) -> Inventory:
+    """The manifests of the last ``window`` before the newest batch that is not from the future.
+
+    Names begin with the time, so only manifests of the window are opened, whatever the age of the lake. The files that
+    they name are not opened.
     """
     latest = (now + CLOCK_SKEW).strftime(STAMP)
     wanted: list[str] = []
@@ -201,10 +220,14 @@ def inventory(lake: Lake, cluster_id: str, window: timedelta, now: datetime, tab
         if len(inside) < len(past):
             break
     manifests, unread = read(lake, sorted(wanted), table)
-    intact, damaged = verified(lake, manifests)
-    merged = replaced_by(intact)
-    intact = [manifest for manifest in intact if manifest.name not in merged]
-    return Inventory(tuple(intact), (*skipped, *unread, *damaged), first or datetime.min.replace(tzinfo=UTC))
+    return Inventory(tuple(manifests), (*skipped, *unread), first or datetime.min.replace(tzinfo=UTC))
+
+
+def unmerged(intact: Iterable[Manifest]) -> list[Manifest]:
+    """Without those whose batches are in one of the others."""
+    found = list(intact)
+    merged = replaced_by(found)
+    return [manifest for manifest in found if manifest.name not in merged]
 
 
 def days(lake: Lake, cluster_id: str, table: LakeTable = SAMPLES) -> list[str]:
@@ -254,17 +277,12 @@ def verified(lake: Lake, manifests: Iterable[Manifest]) -> tuple[list[Manifest],
     return intact, damaged
 
 
-def _batch(document: Mapping[str, Any]) -> StoredBatch:
-    sampled_at = datetime.fromisoformat(document["sampledAt"])
-    if sampled_at.tzinfo is None:
-        raise ValueError(f"{document['sampledAt']} is a time without a zone")
-    return StoredBatch(
-        sampled_at=sampled_at.astimezone(UTC),
-        run_id=document.get("runId", ""),
-        sequence=document.get("sequence", round(sampled_at.timestamp() * 1e6)),
-        rows=document["rows"],
-        missing_brokers=tuple(document["missingBrokers"]),
-    )
+def parse_aware(text: str) -> datetime:
+    """A time of a manifest. Raises ValueError if it has no zone."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text} is a time without a zone")
+    return moment.astimezone(UTC)
 
 
 def stamp_of(name: str) -> datetime:

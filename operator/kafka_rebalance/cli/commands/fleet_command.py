@@ -41,7 +41,7 @@ def fleet(snapshots: str, rebalance: BinaryIO | None, plans: str | None, master:
     require_extra("pyarrow")
     require_extra("pyspark")
     from kafka_rebalance.pipeline.fleet import find_snapshots, plan_each
-    from kafka_rebalance.pipeline.job import spark_session
+    from kafka_rebalance.pipeline.spark_session import spark_session
     from kafka_rebalance.storage.locations import store_failed
 
     try:

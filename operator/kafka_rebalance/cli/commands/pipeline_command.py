@@ -52,6 +52,69 @@ def sample_command(
     asyncio.run(_sample(connection, lake, interval, count, consumer_groups=consumer_groups))
 
 
+_spark_master = click.option(
+    "--master", default=None, metavar="URL", help="Spark master. [default: that of spark-submit, else local[*]]"
+)
+
+
+@pipeline.command("windows")
+@click.option("--lake", required=True, metavar="URI", help="Directory or URI with the samples, and for the windows.")
+@click.option("--cluster", "clusters", multiple=True, metavar="ID", help="Only this cluster id. May be repeated.")
+@click.option(
+    "--window",
+    type=duration(minimum=3600),
+    default="24h",
+    show_default=True,
+    help="Store the hours of this long before the newest sample.",
+)
+@click.option("--stream", is_flag=True, help="Follow new samples of all clusters until stopped.")
+@click.option("--once", is_flag=True, help="With --stream: end when all samples that are there have been followed.")
+@click.option(
+    "--every", type=duration(minimum=1), default="1m", show_default=True, help="With --stream: how often to look."
+)
+@click.option(
+    "--lateness",
+    type=duration(minimum=0),
+    default="10m",
+    show_default=True,
+    help="With --stream: wait so long for late samples of an hour.",
+)
+@_spark_master
+def windows_command(
+    lake: str,
+    clusters: tuple[str, ...],
+    window: int,
+    every: int,
+    lateness: int,
+    master: str | None,
+    *,
+    stream: bool,
+    once: bool,
+) -> None:
+    """Store the windows of whole hours, so that load models need not compute them again."""
+    if stream and clusters:
+        raise click.UsageError("--stream follows all clusters of the lake: omit --cluster")
+    if once and not stream:
+        raise click.UsageError("--once is for --stream; without --stream the command ends anyway")
+    require_extra("pyarrow")
+    require_extra("pyspark")
+    from kafka_rebalance.pipeline import spark_session
+    from kafka_rebalance.pipeline.lake import chosen_clusters
+    from kafka_rebalance.pipeline.window_job import store_windows
+
+    with lake_store(lake):
+        chosen = chosen_clusters(lake, clusters)
+    with lake_store(lake), spark_session.spark_session(master) as spark:
+        if stream:
+            from kafka_rebalance.pipeline.window_stream import follow
+
+            interval = None if once else timedelta(seconds=every)
+            follow(spark, lake, timedelta(seconds=lateness), interval, _report_windows).awaitTermination()
+            return
+        for cluster_id in chosen:
+            _report_windows(store_windows(spark, lake, cluster_id, timedelta(seconds=window), datetime.now(UTC)))
+
+
 @pipeline.command("load-model")
 @click.option(
     "--lake",
@@ -67,24 +130,27 @@ def sample_command(
     show_default=True,
     help="Use samples of this long before the newest one.",
 )
-@click.option(
-    "--master", default=None, metavar="URL", help="Spark master. [default: that of spark-submit, else local[*]]"
-)
-def load_model_command(lake: str, clusters: tuple[str, ...], window: int, master: str | None) -> None:
+@click.option("--from-samples", is_flag=True, help="Compute everything from samples, also hours with stored windows.")
+@_spark_master
+def load_model_command(
+    lake: str, clusters: tuple[str, ...], window: int, master: str | None, *, from_samples: bool
+) -> None:
     """Compute a load model per cluster from the samples of a lake, with Spark."""
     require_extra("pyarrow")
     require_extra("pyspark")
-    from kafka_rebalance.pipeline import job
+    from kafka_rebalance.pipeline import job, spark_session
     from kafka_rebalance.pipeline.lake import chosen_clusters
 
     with lake_store(lake):
         chosen = chosen_clusters(lake, clusters)
     failed: list[str] = []
-    with lake_store(lake), job.spark_session(master) as spark:
+    with lake_store(lake), spark_session.spark_session(master) as spark:
         for cluster_id in chosen:
             started = time.monotonic()
             try:
-                outcome = job.build(spark, lake, cluster_id, timedelta(seconds=window), datetime.now(UTC))
+                outcome = job.build(
+                    spark, lake, cluster_id, timedelta(seconds=window), datetime.now(UTC), use_stored=not from_samples
+                )
             except Refused as refused:
                 if len(chosen) == 1:
                     raise
@@ -102,16 +168,22 @@ def load_model_command(lake: str, clusters: tuple[str, ...], window: int, master
 @click.option(
     "--retention", type=duration(minimum=3600), default=None, help="Delete samples that are older. [default: none]"
 )
-def compact_command(lake: str, clusters: tuple[str, ...], retention: int | None) -> None:
-    """Merge the small files of a lake into large ones, and delete old samples."""
+@click.option(
+    "--windows-retention",
+    type=duration(minimum=3600),
+    default=None,
+    help="Delete stored windows that are older. [default: none]",
+)
+def compact_command(lake: str, clusters: tuple[str, ...], retention: int | None, windows_retention: int | None) -> None:
+    """Merge the small files of a lake into large ones, and delete old samples and windows."""
     require_extra("pyarrow")
     from kafka_rebalance.pipeline import lake as lakes
     from kafka_rebalance.pipeline.lake_retention import tidy
 
-    keep = None if retention is None else timedelta(seconds=retention)
+    keep, keep_windows = (None if s is None else timedelta(seconds=s) for s in (retention, windows_retention))
     with lake_store(lake):
         for cluster_id in lakes.chosen_clusters(lake, clusters):
-            done = tidy(lakes.Lake.open(lake), cluster_id, datetime.now(UTC), keep)
+            done = tidy(lakes.Lake.open(lake), cluster_id, datetime.now(UTC), keep, keep_windows)
             click.echo(
                 f"cluster {cluster_id}: merged {done.merged_files} files into {done.into}, deleted {done.deleted_files}"
             )
@@ -183,10 +255,11 @@ def _report(outcome: Any, lake: str, seconds: float) -> None:
     from kafka_rebalance.storage.locations import without_credentials
 
     model = outcome.model
+    stored = f" ({outcome.stored_hours} hours from stored windows)" if outcome.stored_hours else ""
     click.echo(
         f"cluster {outcome.cluster_id}: {model.partitions} partitions, {format_bytes(model.size_bytes)} "
         f"(one replica each), in {format_rate(model.bytes_in_per_second)}, {outcome.samples} samples from "
-        f"{_time(outcome.start)} to {_time(outcome.end)}, {seconds:.1f} s -> "
+        f"{_time(outcome.start)} to {_time(outcome.end)}{stored}, {seconds:.1f} s -> "
         f"{without_credentials(lake)}/{outcome.artefact}"
     )
     notes = [
@@ -197,6 +270,16 @@ def _report(outcome: Any, lake: str, seconds: float) -> None:
     for number, what in notes:
         if number:
             click.echo(f"cluster {outcome.cluster_id}: {number} {what}", err=True)
+    _report_skipped(outcome.cluster_id, outcome.skipped)
+
+
+def _report_windows(outcome: Any) -> None:
+    hours = len(outcome.written)
+    span = f" from {_time(outcome.written[0])} to {_time(outcome.written[-1] + timedelta(hours=1))}" if hours else ""
+    click.echo(
+        f"cluster {outcome.cluster_id}: stored the windows of {hours} hours{span}, of {outcome.samples} samples; "
+        f"{outcome.unchanged} hours were stored already"
+    )
     _report_skipped(outcome.cluster_id, outcome.skipped)
 
 

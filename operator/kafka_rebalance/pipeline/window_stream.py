@@ -1,0 +1,72 @@
+"""Follows the manifests of the lake with Structured Streaming, and stores the windows of each hour once it is complete.
+
+The stream sees names of manifests, never rows: their times move the watermark, and Spark emits an hour when the
+watermark has passed its end. Then `store_windows` stores what is missing in the lake, which gives the same for the same
+samples. So a batch that is repeated, because the stream was killed, changes nothing.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from kafka_rebalance.model.load_artifact import CLOCK_SKEW
+from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.pipeline.sample_rows import literal
+from kafka_rebalance.pipeline.window_job import WindowsOutcome, store_windows
+from kafka_rebalance.storage.locations import hadoop_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+CONTEXT = timedelta(hours=24)
+"""Samplers that ran at the same time are told apart by what they did in this time before, as for a load model."""
+
+
+def follow(
+    spark: "SparkSession",
+    lake_uri: str,
+    lateness: timedelta,
+    every: timedelta | None,
+    stored: Callable[[WindowsOutcome], None],
+) -> "StreamingQuery":
+    """Start the stream: a batch each ``every``, or (None) until all manifests that are there have been followed.
+
+    ``lateness``: a sample may be found so long after newer ones. What comes later is added with the next hour of its
+    cluster, if that is within a day; a load model sees it in any case.
+    """
+    for name, value in hadoop_settings(lake_uri).items():
+        spark.conf.set(name, value)
+    lake = Lake.open(lake_uri)
+
+    def store(batch: "DataFrame", number: int) -> None:  # noqa: ARG001 - Spark passes it
+        for row in batch.groupBy("cluster").min("hour").collect():  # one for each cluster
+            now = datetime.now(UTC)
+            window = now - datetime.fromtimestamp(row["min(hour)"], UTC) + CONTEXT
+            stored(store_windows(batch.sparkSession, lake_uri, unquote(unquote(row["cluster"])), window, now))
+
+    checkpoint = f"{lake.spark_root}/checkpoints/windows"
+    writer = _hours(spark, lake, lateness).writeStream.outputMode("append").foreachBatch(store)
+    writer = writer.option("checkpointLocation", checkpoint)
+    if every is None:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{round(every.total_seconds())} seconds").start()
+
+
+def _hours(spark: "SparkSession", lake: Lake, lateness: timedelta) -> "DataFrame":
+    """Hours that the watermark has passed, by cluster. Manifests from the future do not move it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    manifests = spark.readStream.schema("value string").option("wholetext", "true")
+    path = F.col("_metadata.file_path")
+    at = F.to_timestamp(F.regexp_extract(path, r"/(\d{8}T\d{6})\.[^/]*$", 1), "yyyyMMdd'T'HHmmss")
+    return (
+        manifests.text(f"{literal(lake.spark_root)}/manifests/cluster=*/date=*/*.json")
+        .select(F.regexp_extract(path, r"/cluster=([^/]*)/date=", 1).alias("cluster"), at.alias("at"))
+        .where(F.col("at") <= F.current_timestamp() + F.expr(f"INTERVAL {round(CLOCK_SKEW.total_seconds())} SECONDS"))
+        .withWatermark("at", f"{round(lateness.total_seconds())} seconds")
+        .groupBy("cluster", F.window("at", "1 hour").alias("hours"))
+        .count()
+        .select("cluster", F.unix_timestamp("hours.start").alias("hour"))
+    )
