@@ -220,6 +220,7 @@ class Reason(StrEnum):
 
     # Pipeline
     EXTRA_MISSING = "ExtraMissing", "the optional dependencies of the pipeline are not installed"
+    NOT_IN_POD = "NotInPod", "Spark can start executor Pods only from within a Pod"
     CONSUMPTION_UNKNOWN = "ConsumptionUnknown", "Kafka does not say what a group of consumers has read"
     METRICS_UNAVAILABLE = "MetricsUnavailable", "Prometheus does not answer, or not with the metrics of the brokers"
     LAKE_UNUSABLE = "LakeUnusable", "the lake cannot be read or written"

@@ -124,7 +124,7 @@ class TestRights:
 
     @pytest.mark.parametrize("case", [case for case in CASES if case != "bare"])
     def test_every_role_is_bound_to_the_operator_alone(self, case: str) -> None:
-        manifests = rendered(case)
+        manifests = [m for m in rendered(case) if not m["metadata"]["name"].endswith("-spark")]
         account = of_kind(manifests, "ServiceAccount")["metadata"]
         subject = {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
         bindings = [m for m in manifests if m["kind"].endswith("Binding")]
@@ -218,7 +218,8 @@ class TestPods:
 
     def test_a_token_only_for_those_who_use_it(self) -> None:
         for where, template in self.all_pods():
-            uses = template["spec"]["containers"][0]["command"][1] != "pipeline"
+            (container,) = template["spec"]["containers"]
+            uses = container["command"][1] != "pipeline" or "--master=k8s" in container["args"]
             assert template["spec"]["automountServiceAccountToken"] is uses, where
             assert ("serviceAccountName" in template["spec"]) is uses, where
 
@@ -266,6 +267,64 @@ class TestPods:
             manifests = rendered("pipeline", "--set", f"pipeline.sampler.consumerGroups={wanted}")
             (sampler,) = (t["spec"] for w, t in pod_templates(manifests).items() if w.endswith("-sample-prod"))
             assert ("--no-consumer-groups" in sampler["containers"][0]["args"]) == (wanted == "false")
+
+
+class TestSpark:
+    """The load model Job as the driver of executors in Pods of their own."""
+
+    def template(self, *arguments: str) -> tuple[dict[str, str], dict[str, Any]]:
+        """Spark's settings, and the Pod that it makes executors of."""
+        data = of_kind(rendered("spark", *arguments), "ConfigMap", f"{NAME}-spark")["data"]
+        lines = [line.split(" ", 1) for line in data["spark-defaults.conf"].splitlines() if not line.startswith("#")]
+        return dict(lines), yaml.safe_load(data["executor.yaml"])
+
+    def test_only_where_it_is_asked_for(self) -> None:
+        """Neither account nor role nor token otherwise."""
+        names = {m["metadata"]["name"] for case in CASES if case != "spark" for m in rendered(case)}
+        assert not [name for name in names if name.endswith("-spark")]
+
+    def test_executors_pass_pod_security_and_have_the_lake(self) -> None:
+        """As restricted as all Pods: no token, a read-only root, the image and the account of the others."""
+        settings, executor = self.template()
+        (container,) = executor["spec"]["containers"]
+        job = of_kind(rendered("spark"), "CronJob", f"{NAME}-load-model")["spec"]["jobTemplate"]["spec"]["template"]
+        (driver,) = job["spec"]["containers"]
+        assert container["securityContext"] == driver["securityContext"]
+        assert executor["spec"]["securityContext"] == job["spec"]["securityContext"]
+        assert executor["spec"]["automountServiceAccountToken"] is False
+        assert settings["spark.kubernetes.container.image"] == container["image"] == driver["image"]
+        assert [m for m in driver["volumeMounts"] if m["name"] == "lake"] == [
+            m for m in container["volumeMounts"] if m["name"] == "lake"
+        ]
+        assert container["command"][-1] == "kafka_rebalance.pipeline.spark_executor"
+
+    def test_the_driver_may_only_handle_pods(self) -> None:
+        """In the namespace of the release, by an account of its own."""
+        manifests = rendered("spark")
+        role = of_kind(manifests, "Role", f"{NAME}-spark")
+        assert {(g, r) for g, r, _ in triples(role["rules"])} == {("", "pods")}
+        binding = of_kind(manifests, "RoleBinding", f"{NAME}-spark")
+        account = of_kind(manifests, "ServiceAccount", f"{NAME}-spark")["metadata"]
+        job = of_kind(manifests, "CronJob", f"{NAME}-load-model")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        assert [subject["name"] for subject in binding["subjects"]] == [account["name"]] == [job["serviceAccountName"]]
+        assert binding["roleRef"]["name"] == role["metadata"]["name"]
+
+    def test_settings(self) -> None:
+        """Numbers of the values, and more settings as they are."""
+        settings, _ = self.template("--set", "pipeline.spark.executorMemory=3g")
+        assert (settings["spark.executor.instances"], settings["spark.executor.memory"]) == ("3", "3g")
+        assert settings["spark.executor.extraJavaOptions"] == "-XX:+UseSerialGC"
+
+    def test_the_network_policy_lets_driver_and_executors_talk(self) -> None:
+        """At the ports of the settings, among Pods of the release, which executors are."""
+        settings, executor = self.template()
+        policy = of_kind(rendered("spark"), "NetworkPolicy")["spec"]
+        ports = {int(settings[name]) for name in ("spark.driver.port", "spark.blockManager.port")}
+        for way, peers in (("ingress", "from"), ("egress", "to")):
+            (rule,) = [rule for rule in policy[way] if {port["port"] for port in rule["ports"]} == ports]
+            (peer,) = rule[peers]
+            assert peer["podSelector"]["matchLabels"].items() <= executor["metadata"]["labels"].items()
+        assert policy["podSelector"]["matchLabels"].items() <= executor["metadata"]["labels"].items()
 
 
 class TestObjects:

@@ -14,5 +14,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One session for all tests: starting it costs more than all its work."""
-    with spark_session("local[2]") as session:
-        yield session
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_DRIVER_MEMORY", "1g")  # however large the machine is
+        with spark_session("local[2]") as session:
+            yield session

@@ -102,3 +102,14 @@ securityContext:
 {{- define "kro.lakeClaim" -}}
 {{- default (printf "%s-lake" (include "kro.fullname" .)) .Values.pipeline.lake.existingClaim }}
 {{- end }}
+
+{{/* The account with which the load model Job starts executors. */}}
+{{- define "kro.sparkAccount" -}}
+{{- with .Values.pipeline.spark.serviceAccount }}
+{{- if .create }}
+{{- default (printf "%s-spark" (include "kro.fullname" $)) .name }}
+{{- else }}
+{{- required "pipeline.spark.serviceAccount.name has to be given where its create is false" .name }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -53,7 +53,7 @@ def sample_command(
 
 
 _spark_master = click.option(
-    "--master", default=None, metavar="URL", help="Spark master. [default: that of spark-submit, else local[*]]"
+    "--master", default=None, metavar="URL", help="Spark master. [default: that of spark-submit, else this machine]"
 )
 
 
