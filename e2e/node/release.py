@@ -112,7 +112,7 @@ class Release:
         (only,) = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if _runs_operator(path)]
         return only
 
-    def complete(self, job: str, from_cron_job: str) -> str:
+    def complete(self, job: str, from_cron_job: str, timeout: float = 180) -> str:
         """Run a CronJob's Pod once, now, until it completes; returns its log."""
         self._kube.kubectl("create", "job", job, f"--from=cronjob/{from_cron_job}", "-n", NAMESPACE)
 
@@ -121,7 +121,7 @@ class Release:
             kinds = [c["type"] for c in status.get("conditions", []) if c["status"] == "True"]
             return kinds if {"Complete", "Failed"} & set(kinds) else None
 
-        kinds = wait_until(f"job {job} ends", ended, timeout=180, every=0.5)
+        kinds = wait_until(f"job {job} ends", ended, timeout=timeout, every=0.5)
         said = self._kube.kubectl("logs", "-n", NAMESPACE, f"job/{job}", "--tail=-1")
         assert "Complete" in kinds, f"{said}\n{self._state()}"
         return said

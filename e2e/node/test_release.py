@@ -137,20 +137,7 @@ class TestInFlight:
 class TestPipeline:
     def test_samples_and_load_models(self, world: World, kube: Node, operator: Release) -> None:
         """The Pods of the CronJobs run once each from their image; the operator plans with their load model."""
-        lake = Path(kube.directory, "lake")
-        lake.mkdir()
-        lake.chmod(0o777)
-        kube.apply(volume("lake", lake))
-        values = Path(kube.directory, "pipeline.yaml")
-        cluster = {"name": "main", "bootstrapServers": world.kafka.bootstrap_servers}
-        pipeline = {
-            "enabled": True,
-            "clusters": [cluster],
-            "lake": {"existingClaim": "lake"},
-            "sampler": {"count": 2, "interval": "1s"},
-        }
-        values.write_text(yaml.safe_dump({"pipeline": pipeline, "strategy": {"type": "Recreate"}}))
-        operator.upgrade(f"--values {values}")
+        lake = _enable_pipeline(world, kube, operator)
         topic = world.skewed("modelled", *[BIG] * 6)
         assert "rows" in operator.complete("sample-now", f"{NAME}-sample-main")
         assert "partitions" in operator.complete("model-now", f"{NAME}-load-model")
@@ -159,6 +146,27 @@ class TestPipeline:
         assert rebalance.status["plan"]["dataSource"] == "LoadModel"
         rebalance.patch(throttle=FAST)
         _assert_carried_out(world, rebalance, plan)
+
+    def test_load_models_by_executors_in_pods(self, world: World, kube: Node, operator: Release) -> None:
+        """The Job's Pod is Spark's driver: executors start in Pods of their own, compute, and go with it."""
+        # All of them on one small node.
+        conf = {"spark.kubernetes.executor.request.cores": "100m"}
+        spark = {"master": "k8s", "executors": 2, "executorMemory": "512m", "conf": conf}
+        lake = _enable_pipeline(world, kube, operator, spark=spark)
+        world.skewed("executed", *[BIG] * 6)
+        operator.complete("sample-executed", f"{NAME}-sample-main")
+        for path in lake.glob("models/*/*"):
+            path.unlink()
+        assert "partitions" in operator.complete("model-executed", f"{NAME}-load-model", timeout=400)
+        assert list(lake.glob("models/*/load-model.parquet"))
+        events = kube.get("events", "-n", NAMESPACE)["items"]
+        started = {e["involvedObject"]["name"] for e in events if e["reason"] == "Started"}
+        assert len([name for name in started if "-exec-" in name]) >= 1, started
+
+        def gone() -> bool:
+            return not kube.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=executor")["items"]
+
+        wait_until("no executor is left", gone, timeout=120)
 
 
 class TestUninstalled:
@@ -178,6 +186,26 @@ class TestUninstalled:
         kube.kubectl("delete", "-f", str(ROOT / "crds"), "--timeout=60s", timeout=90)
         kube.kubectl("delete", "namespace", NAMESPACE, "--timeout=120s", timeout=150)
         world.assert_tidy()
+
+
+def _enable_pipeline(world: World, kube: Node, operator: Release, **more: Any) -> Path:
+    """Upgrade the release to one with the pipeline, whose lake is a directory of the node; returns that."""
+    lake = Path(kube.directory, "lake")
+    if not lake.exists():
+        lake.mkdir()
+        lake.chmod(0o777)
+        kube.apply(volume("lake", lake))
+    values = Path(kube.directory, "pipeline.yaml")
+    pipeline = {
+        "enabled": True,
+        "clusters": [{"name": "main", "bootstrapServers": world.kafka.bootstrap_servers}],
+        "lake": {"existingClaim": "lake"},
+        "sampler": {"count": 2, "interval": "1s"},
+        **more,
+    }
+    values.write_text(yaml.safe_dump({"pipeline": pipeline, "strategy": {"type": "Recreate"}}))
+    operator.upgrade(f"--values {values}")
+    return lake
 
 
 def _in_flight(
