@@ -17,6 +17,7 @@ from kafka_rebalance.cli.commands.metrics_command import metrics_command
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.cli.options.pipeline_extra import lake_store, require_extra
+from kafka_rebalance.cli.tables.job_progress import job_progress
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason
@@ -52,9 +53,25 @@ def sample_command(
     asyncio.run(_sample(connection, lake, interval, count, consumer_groups=consumer_groups))
 
 
-_spark_master = click.option(
-    "--master", default=None, metavar="URL", help="Spark master. [default: that of spark-submit, else this machine]"
-)
+def _spark(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say where Spark runs."""
+    remote = click.option(
+        "--remote", default=None, metavar="URL", help="A Spark Connect server, such as sc://host:15002."
+    )
+    master = click.option(
+        "--master", default=None, metavar="URL", help="Spark master. [default: that of spark-submit, else this machine]"
+    )
+    return master(remote(command))
+
+
+def _one_place(master: str | None, remote: str | None) -> None:
+    """Check these options, and that what they need is installed."""
+    if master and remote:
+        raise click.UsageError("a Spark Connect server has its own master: use --master or --remote")
+    require_extra("pyarrow")
+    require_extra("pyspark")
+    if remote:
+        require_extra("grpc_status")
 
 
 @pipeline.command("windows")
@@ -79,7 +96,7 @@ _spark_master = click.option(
     show_default=True,
     help="With --stream: wait so long for late samples of an hour.",
 )
-@_spark_master
+@_spark
 def windows_command(
     lake: str,
     clusters: tuple[str, ...],
@@ -87,6 +104,7 @@ def windows_command(
     every: int,
     lateness: int,
     master: str | None,
+    remote: str | None,
     *,
     stream: bool,
     once: bool,
@@ -96,15 +114,19 @@ def windows_command(
         raise click.UsageError("--stream follows all clusters of the lake: omit --cluster")
     if once and not stream:
         raise click.UsageError("--once is for --stream; without --stream the command ends anyway")
-    require_extra("pyarrow")
-    require_extra("pyspark")
+    if stream and remote:
+        raise click.UsageError(
+            "--stream computes each batch in this program, which a Spark Connect server cannot: run `pipeline windows` "
+            "with --remote and without --stream each hour, or --stream with --master"
+        )
+    _one_place(master, remote)
     from kafka_rebalance.pipeline import spark_session
     from kafka_rebalance.pipeline.lake import chosen_clusters
     from kafka_rebalance.pipeline.window_job import store_windows
 
     with lake_store(lake):
         chosen = chosen_clusters(lake, clusters)
-    with lake_store(lake), spark_session.spark_session(master) as spark:
+    with lake_store(lake), spark_session.spark_session(master, remote) as spark:
         if stream:
             from kafka_rebalance.pipeline.window_stream import follow
 
@@ -112,7 +134,9 @@ def windows_command(
             follow(spark, lake, timedelta(seconds=lateness), interval, _report_windows).awaitTermination()
             return
         for cluster_id in chosen:
-            _report_windows(store_windows(spark, lake, cluster_id, timedelta(seconds=window), datetime.now(UTC)))
+            with job_progress(spark, f"cluster {cluster_id}"):
+                outcome = store_windows(spark, lake, cluster_id, timedelta(seconds=window), datetime.now(UTC))
+            _report_windows(outcome)
 
 
 @pipeline.command("load-model")
@@ -131,26 +155,37 @@ def windows_command(
     help="Use samples of this long before the newest one.",
 )
 @click.option("--from-samples", is_flag=True, help="Compute everything from samples, also hours with stored windows.")
-@_spark_master
+@_spark
 def load_model_command(
-    lake: str, clusters: tuple[str, ...], window: int, master: str | None, *, from_samples: bool
+    lake: str,
+    clusters: tuple[str, ...],
+    window: int,
+    master: str | None,
+    remote: str | None,
+    *,
+    from_samples: bool,
 ) -> None:
     """Compute a load model per cluster from the samples of a lake, with Spark."""
-    require_extra("pyarrow")
-    require_extra("pyspark")
+    _one_place(master, remote)
     from kafka_rebalance.pipeline import job, spark_session
     from kafka_rebalance.pipeline.lake import chosen_clusters
 
     with lake_store(lake):
         chosen = chosen_clusters(lake, clusters)
     failed: list[str] = []
-    with lake_store(lake), spark_session.spark_session(master) as spark:
+    with lake_store(lake), spark_session.spark_session(master, remote) as spark:
         for cluster_id in chosen:
             started = time.monotonic()
             try:
-                outcome = job.build(
-                    spark, lake, cluster_id, timedelta(seconds=window), datetime.now(UTC), use_stored=not from_samples
-                )
+                with job_progress(spark, f"cluster {cluster_id}"):
+                    outcome = job.build(
+                        spark,
+                        lake,
+                        cluster_id,
+                        timedelta(seconds=window),
+                        datetime.now(UTC),
+                        use_stored=not from_samples,
+                    )
             except Refused as refused:
                 if len(chosen) == 1:
                     raise

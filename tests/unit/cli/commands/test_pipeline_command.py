@@ -127,3 +127,19 @@ class TestUsage:
         assert result.exit_code == 2
         assert option in result.stderr
         assert why in result.stderr
+
+
+class TestWhereSparkRuns:
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["windows", "--stream", "--remote", "sc://nowhere"], "without --stream each hour"),
+            (["load-model", "--master", "local", "--remote", "sc://nowhere"], "use --master or --remote"),
+            (["windows", "--once"], "--once is for --stream"),
+            (["windows", "--stream", "--cluster", "c1"], "omit --cluster"),
+        ],
+    )
+    def test_what_contradicts_itself_is_refused(self, words: list[str], said: str, tmp_path: Path) -> None:
+        """Before Spark starts, with what to write instead."""
+        result = CliRunner().invoke(pipeline, [*words, "--lake", str(tmp_path)])
+        assert (result.exit_code, said in result.stderr) == (2, True)
