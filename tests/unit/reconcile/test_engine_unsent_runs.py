@@ -108,7 +108,7 @@ class TestUndo:
             await operator.until_true(lambda: operator.run is not None and operator.run.started)
             await others_move(operator, all_of_them=True)
         operator.restart()
-        await operator.until("Succeeded")
+        await operator.until_closed()
         moved = kafka.lists("t")
         operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
         await operator.until("NothingToUndo")

@@ -95,25 +95,27 @@ class Lifecycle:
     async def problems_of(self, rebalance: Rebalance, stage: str) -> AsyncIterator[None]:
         """Report what goes wrong for one resource on that resource, and retry later; the others go on.
 
-        The problem of a stage stays on the status until the same stage has succeeded.
+        The problem of a stage stays on the status until the same stage has succeeded, or has ``nothing_to_do``.
         """
         try:
             yield
         except RebalanceError as error:
             log.warning("%s: %s: %s", rebalance.name, error.reason, error.message)
-            self._note(rebalance, Problem(stage, error))
+            self._note(rebalance, stage, error)
         except Exception:
             log.exception("%s: unexpected error", rebalance.name)
             unexpected = Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log", 15.0)
-            self._note(rebalance, Problem(stage, unexpected))
+            self._note(rebalance, stage, unexpected)
         else:
-            problem = rebalance.memory.problem
-            if problem is not None and problem.stage == stage:
-                rebalance.memory = replace(rebalance.memory, problem=None)
+            rebalance.memory = rebalance.memory.done_with(stage)
 
-    def _note(self, rebalance: Rebalance, problem: Problem) -> None:
-        rebalance.memory = replace(rebalance.memory, problem=problem)
-        error = problem.error
+    def nothing_to_do(self, rebalance: Rebalance, stage: str) -> None:
+        """What went wrong in this stage before is over: there is nothing left to retry."""
+        if not rebalance.memory.blocked(self._clock.monotonic()):
+            rebalance.memory = rebalance.memory.done_with(stage)
+
+    def _note(self, rebalance: Rebalance, stage: str, error: RebalanceError) -> None:
+        rebalance.memory = replace(rebalance.memory, problem=Problem(stage, error))
         again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS
         self.retry_in(rebalance, max(again, _SOONEST_SECONDS))
 
@@ -128,6 +130,7 @@ class Lifecycle:
         """
         before = rebalance.record.run
         if before is None or before.started_at is not None:
+            self.nothing_to_do(rebalance, "record the start")
             return True
         run = replace(before, started_at=self._clock.now(), last_success=None)
         async with self.problems_of(rebalance, "record the start"):

@@ -12,6 +12,8 @@ from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores, on_record
 
+_STAGE = "record the origins"
+
 
 class OriginRecords:
     """The origins of the open runs of one cluster."""
@@ -37,10 +39,12 @@ class OriginRecords:
         run, written = rebalance.record.run, False
         if due and run is not None:
             rows = {**_in_flight(rebalance, cluster), **due}
-            async with self._lifecycle.problems_of(rebalance, "record the origins"):
+            async with self._lifecycle.problems_of(rebalance, _STAGE):
                 origins = await self._stores.origins.append(rebalance.uid, run.run_id, rows.values())
                 rebalance.record = replace(rebalance.record, origins=origins)
                 written = True
+        else:
+            self._lifecycle.nothing_to_do(rebalance, _STAGE)
         allowed = {tp for tp in calls if (written if tp in due else _is_ours(*found[tp]))}
         return replace(
             orders,

@@ -54,6 +54,7 @@ from kafka_rebalance.reconcile.state.selection import select
 
 log = logging.getLogger(__name__)
 
+_QUEUE = "queue"
 _QUEUE_SECONDS = 2.0
 _MODEL_SECONDS = 1.0
 """How long a round waits for a load model. Its store may hang, and nothing that moves depends on it."""
@@ -105,6 +106,7 @@ class Runs:
         """
         queue = rebalance.assessment.queue
         if not wants_plan(rebalance):
+            self._lifecycle.nothing_to_do(rebalance, _QUEUE)
             return _without_unseen(rebalance)
         if queue.unseen:
             queue = replace(queue, place=Place(runs=False, behind=queue.unseen, position=1))
@@ -118,12 +120,12 @@ class Runs:
             # Its run has to be closed first: only then is it known what this one inherits.
             return replace(queue, place=Place(runs=False, behind=predecessor.name, position=1))
         # A stage of its own: what was wrong with the last plan stays on the status until a plan has been made.
-        async with self._lifecycle.problems_of(rebalance, "queue"):
+        async with self._lifecycle.problems_of(rebalance, _QUEUE):
             queue = replace(queue, unseen=await self._unseen(rebalance, rebalances) or "")
         problem = rebalance.memory.problem
         if queue.unseen:
             self._lifecycle.retry_in(rebalance, _QUEUE_SECONDS)
-        elif problem is None or problem.stage != "queue":
+        elif problem is None or problem.stage != _QUEUE:
             # The spec is read once: an edit that comes in while we plan supersedes this plan.
             back = [move for old in terminating for move in moved_back(old).values()]
             task = asyncio.create_task(self._plan(rebalance, rebalance.desired.spec, info, back))

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Self
 
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.errors import RebalanceError
@@ -32,7 +33,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What went wrong, and in which stage: it stays on the status until the same stage has succeeded."""
+    """What went wrong, and in which stage: it is told until that stage has succeeded or has nothing to do any more."""
 
     stage: str
     error: RebalanceError
@@ -73,3 +74,7 @@ class Memory:
     def blocked(self, now: float) -> bool:
         """Whether a problem is left alone for now. It stays on the status until a retry has succeeded."""
         return self.problem is not None and now < self.retry_at
+
+    def done_with(self, stage: str) -> Self:
+        """Without the problem of this stage, if there is one."""
+        return self if self.problem is None or self.problem.stage != stage else replace(self, problem=None)

@@ -1,0 +1,38 @@
+"""What went wrong in a stage is told until that stage has succeeded, or has nothing to do any more."""
+
+from datetime import timedelta
+
+from tests.fakes.stopped_clock import NOON
+from tests.fakes.walked_operator import applied, flying
+
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.reconcile.state.memory import Problem
+
+
+async def unreachable(*_arguments):
+    raise Transient("ApiServerUnreachable", "no answer")
+
+
+async def test_origins_that_need_not_be_recorded_any_more():
+    """The topic is deleted before the record is tried again."""
+    operator = applied()
+    await operator.until_open()
+    origins = operator.engine._stores.origins
+    append, origins.append = origins.append, unreachable
+    await operator.until("ApiServerUnreachable")
+    origins.append = append
+    operator.kafka.delete("t")
+    await operator.until("Succeeded")
+
+
+async def test_a_start_that_is_on_record():
+    """As after a run was taken over that had started."""
+    operator = await flying()
+    operator.rebalance.memory = operator.rebalance.memory.__class__(
+        problem=Problem("record the start", Transient("ApiServerUnreachable", "no answer")),
+        prepared=operator.rebalance.memory.prepared,
+        retry_at=operator.clock.monotonic() + 5,
+    )
+    operator.clock.at = NOON + timedelta(minutes=1)
+    operator.kafka.arrive()
+    await operator.until("Succeeded")
