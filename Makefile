@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # tests/workers.py assigns the tests to the workers.
 WORKERS := --numprocesses 5 --no-loadscope-reorder
 
-.PHONY: install demo test e2e contract-all soak-property broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-pipeline bench-fleet bench-load clean help
+.PHONY: install demo test e2e contract-all soak-property soak-short soak broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-pipeline bench-fleet bench-load clean help
 
 install: $(STAMP)  ## create .venv with the operator, the pipeline and the development tools
 
@@ -44,6 +44,12 @@ contract-all: servers  ## by hand: record each supported Kafka version, one afte
 
 soak-property: install  ## run the property tests with twenty times as many random examples, and recompute the recorded optima
 	@$(PYTHON) -m pytest tests/property --hypothesis-profile soak --numprocesses 2
+
+soak-short: install  ## simulate 2,000 seeds; ten minutes of CPU
+	@$(PYTHON) -m tests.simulation 0-1999
+
+soak: install  ## by hand: simulate 100,000 seeds; hours of CPU
+	@$(PYTHON) -m tests.simulation 0-99999
 
 broken-rules: servers  ## by hand: break the rules listed in docs/testing.md one at a time; a test has to fail for each
 	@$(PYTHON) -m tests.broken_rules

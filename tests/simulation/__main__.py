@@ -1,0 +1,49 @@
+"""Runs seeds: ``python -m tests.simulation 7``, with all that happened, or ``python -m tests.simulation 0-199``.
+
+Exit code 1 if a rule is broken in one of them. ``--stop``: at the first one.
+"""
+
+import os
+import sys
+import time
+import traceback
+
+import click
+from tests.simulation.world import simulate
+
+_MODULE = "tests.simulation"
+
+
+def main(which, *, stop=False):
+    """Simulate one seed, or all from the first to the last."""
+    first, _, last = which.partition("-")
+    failed, begun = 0, time.process_time()
+    for seed in range(int(first), int(last or first) + 1):
+        try:
+            world = simulate(seed)
+        except Exception:  # noqa: BLE001 - the next seeds are run all the same
+            click.echo(f"seed {seed}: the simulation itself failed\n  {replay(seed)}\n{traceback.format_exc()}")
+            failed += 1
+            continue
+        if not last:
+            click.echo("\n".join(world.trace))
+        if world.broken:
+            failed += 1
+            click.echo(f"seed {seed} at {world.loop.now:.1f} s: {world.broken[0]}\n  {replay(seed)}")
+            if stop:
+                break
+    click.echo(f"{failed} failed, {time.process_time() - begun:.1f} s of CPU")
+    return 1 if failed else 0
+
+
+def replay(seed):
+    """The command that shows all that happens in this seed."""
+    return f"replay: .venv/bin/python -m {_MODULE} {seed}"
+
+
+if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        # The order of sets of strings must not differ between two runs of a seed.
+        same = [sys.executable, "-m", _MODULE, *sys.argv[1:]]
+        os.execve(sys.executable, same, {**os.environ, "PYTHONHASHSEED": "0"})
+    sys.exit(main(sys.argv[1], stop="--stop" in sys.argv))

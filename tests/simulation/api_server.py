@@ -1,0 +1,75 @@
+"""An API server with watches and merge patches, on top of the one of the unit tests."""
+
+import copy
+import json
+
+from tests.fakes.kube_in_memory import KubeInMemory
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+
+
+class SimulatedKube(KubeInMemory):
+    """``by``: the process whose request is being carried out. ``told``: the reasons of each resource's events."""
+
+    def __init__(self, world):
+        super().__init__()
+        self.world = world
+        self.by = None
+        self.told = {}
+
+    @staticmethod
+    def copy(body):
+        return json.loads(json.dumps(body))
+
+    async def patch_status(self, plural, namespace, name, patch):
+        """A merge patch, in which null removes."""
+        found = self.resources.get((plural, namespace, name))
+        if found is None:
+            return False
+        self.writes.append(("status", plural, namespace, name))
+        merged = _merged(found.get("status", {}), patch["status"])
+        if merged != found.get("status"):
+            found["status"] = merged
+            self._touch(found)
+            self.world.judge.reported(plural, found)
+        return True
+
+    async def create_event(self, kind, about, reason, message, *, warning=False):
+        self.told.setdefault(about.uid, []).append((str(reason), message))
+        self.world.note(f"event {about.namespace}/{about.name}: {reason}: {message[:300]}")
+
+    def _touch(self, body):
+        super()._touch(body)
+        plural = next((key[0] for key, found in self.resources.items() if found is body), None)
+        if plural is not None:
+            self._tell(plural, body, deleted=False)
+
+    def _unless_finalized(self, plural, namespace, name):
+        before = self.resources[plural, namespace, name]
+        found = super()._unless_finalized(plural, namespace, name)
+        if found is None:
+            self._tell(plural, before, deleted=True)
+            if plural == REBALANCES:
+                self.world.judge.gone(before)
+        return found
+
+    def _put(self, name, body):
+        self.world.judge.recorded(self.by)
+        return super()._put(name, body)
+
+    def _tell(self, plural, body, *, deleted):
+        for process in self.world.processes:
+            process.changed(plural, body, deleted=deleted)
+
+
+def _merged(before, patch):
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    merged = dict(before) if isinstance(before, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merged(merged.get(key), value)
+    return merged

@@ -1,0 +1,310 @@
+"""Looks at every order, record, status and state of a simulated world, and says which rule was broken.
+
+An order is judged by what the process had read when it sent it: what changed on the way is nobody's fault. Only the
+stored plans and origins are read with the product's code; who touched what first is noted here.
+"""
+
+from collections import defaultdict
+
+from tests.simulation.process import at_once
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.execution.list_budget import MOST_BYTES
+from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LIST_NAMES, RATE_NAMES
+from kafka_rebalance.kafka.ports import AlterCode
+from kafka_rebalance.kube.binding_store import BindingStore
+from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
+
+CAP_SECONDS = 60.0
+"""How long a lowered cap may not have reached the operator yet."""
+OLDEST_READING_SECONDS = 60.0
+_P = "parallelPartitionCount"
+
+
+class Judge:
+    """``broken``: the rules that were broken, in words."""
+
+    def __init__(self, world):
+        self.world = world
+        self.broken = []
+        self.ours = {}
+        """The partitions that we have set in flight, and the uid of the resource."""
+        self.first = defaultdict(dict)
+        """By run, each partition as it was when we first sent something for it."""
+        self.foreign = {}
+        """When others last changed a partition, or its brokers died."""
+        self.edited_throttle = False
+        self.rates_of_others = defaultdict(set)
+        self.entries_of_others = defaultdict(set)
+        self.leader = None
+        self.former = []
+        self.caps = defaultdict(list)
+        self.deaths = set()
+        self.plans, self.origins = {}, {}
+        self.orders = 0
+        self.emptied = set()
+        """Brokers that stay cordoned after a success."""
+
+    def breach(self, text):
+        self.world.note(f"BROKEN: {text}")
+        self.broken.append(text)
+
+    # Orders ----------------------------------------------------------------------------------------------------------
+
+    def ordered(self, client, tp, to, state, code):
+        now = self.world.loop.now
+        if client is None:
+            if code is AlterCode.OK:
+                self.foreign[tp] = now
+            return
+        what = f"{tp} -> {'null' if to is None else list(to)}"
+        self.world.note(f"{client.process} orders {what}: {code}; was {shown(state)}")
+        self._fenced(client.process, what)
+        self._owned(client, what)
+        if code is not AlterCode.OK:
+            return
+        self.orders += 1
+        read = client.process.read.get(tp)
+        if read is None:
+            self.breach(f"{what}: sent for a partition that was never read")
+            return
+        seen, at = read
+        if now - at > OLDEST_READING_SECONDS:
+            self.breach(f"{what}: sent on a reading that is {now - at:.0f} s old")
+        found = self._run_of(tp, state)
+        if found is None:
+            self.breach(f"{what}: in the plan of no open run")
+            return
+        run, plan, origin = found
+        if origin is None:
+            self.breach(f"{what}: sent before its origin is on record")
+            return
+        self.first[run.uid, run.run_id].setdefault((tp, state.topic_id), state.replicas)
+        self._in_sync_after(what, tp, to, seen)
+        if to is not None:
+            self._places(what, tp, to, seen, run, plan, origin)
+            if set(to) - set(state.replicas):
+                self._throttled(what, tp, to, state, run)
+            self.ours[tp] = run.uid
+            self._capped(what, run)
+
+    def _fenced(self, process, what):
+        if process is not self.leader:
+            if process in self.former:
+                self.breach(f"{what}: sent by {process}, after {self.leader} has led")
+            self.former.append(self.leader)
+            self.leader = process
+
+    def recorded(self, process):
+        """A record is written."""
+        if process is not None:
+            self._fenced(process, "a record")
+
+    def _owned(self, client, what):
+        bindings = at_once(BindingStore(self.world.kube).load_all())
+        owners = [binding.owner for binding in bindings if binding.cluster_id == "c"]
+        if not owners:
+            self.breach(f"{what}: sent to a cluster without an owner on record")
+        elif client.host != self.world.host_of(owners[0]):
+            self.breach(f"{what}: sent by the client of {client.host}, and the owner is {owners[0]}")
+
+    def _run_of(self, tp, state):
+        """The open run that moves the partition, with its plan and the recorded origin."""
+        stores, best = self.world.kube, None
+        for run in at_once(RunStore(stores).list_all()):
+            if not run.open and not run.undo:
+                continue
+            plan = self._plan(run)
+            about = run.to_undo if run.undo else run
+            origin = self._origins(about.uid, about.run_id).get(tp)
+            if origin is not None and origin.topic_id != state.topic_id:
+                origin = None
+            if origin is not None:
+                return run, plan, origin
+            if tp in plan:
+                best = run, plan, None
+        return best
+
+    def _plan(self, run):
+        key = run.uid, run.plan_hash
+        if key not in self.plans:
+            stored = at_once(PlanStore(self.world.kube).load(*key))
+            if stored is None:
+                return {}
+            self.plans[key] = {row.tp: row for row in stored.plan.partitions}
+        return self.plans[key]
+
+    def _origins(self, uid, run_id):
+        store = OriginStore(self.world.kube)
+        index = self.world.kube.config_maps.get(store._blobs.name(uid, run_id))
+        version = index and index["metadata"]["resourceVersion"]
+        key = uid, run_id, version
+        if key not in self.origins:
+            self.origins[key] = dict(at_once(store.load(uid, run_id)) or {})
+        return self.origins[key]
+
+    def _in_sync_after(self, what, tp, to, seen):
+        """Never below min(min ISR, the ISR found) by our doing."""
+        if to is None:
+            left = set(seen.replicas) - set(seen.adding)
+            after = seen.isr & left
+        else:
+            after = (seen.isr | set(to) - set(seen.replicas)) & set(to)
+            left = seen.isr & set(to)
+            if not left:
+                self.breach(f"{what}: keeps no replica in sync; read {shown(seen)}")
+        least = min(self.world.min_insync(tp.topic), len(seen.isr))
+        if len(after) < least:
+            self.breach(f"{what}: leaves {sorted(after)} in sync, and {least} are required; read {shown(seen)}")
+
+    def _places(self, what, tp, to, seen, run, plan, origin):
+        row = plan.get(tp)
+        known = set(origin.replicas) | (set(row.target) | set(row.current) if row else set())
+        added = set(to) - set(seen.replicas)
+        if seen.in_flight:
+            self.breach(f"{what}: sent to a partition in flight; read {shown(seen)}")
+        if added - known:
+            self.breach(f"{what}: adds {sorted(added - known)}, which neither the plan nor the origin names")
+        fewest = min(len(origin.replicas), len(row.target) if row else 9, len(seen.replicas))
+        if len(to) < fewest:
+            self.breach(f"{what}: leaves fewer than {fewest} replicas")
+        body = self.world.body_of(run.uid)
+        back = run.undo or (body is not None and "deletionTimestamp" in body["metadata"])
+        if back and set(seen.replicas) - known:
+            self.breach(f"{what}: undoes what others have moved; read {shown(seen)}, known {sorted(known)}")
+
+    def _throttled(self, what, tp, to, state, run):
+        """A copy starts under its throttle: the follower's side listed, with a rate."""
+        if self.world.unlimited(run.uid) or self.edited_throttle:
+            return
+        values = self.world.kafka.values
+        for b in set(to) - set(state.replicas):
+            entries = values.get((tp.topic, FOLLOWER_LIST), "").split(",")
+            if f"{tp.partition}:{b}" not in entries or (b, FOLLOWER_RATE) not in values:
+                self.breach(f"{what}: the copy to {b} is not throttled")
+
+    def _capped(self, what, run):
+        flying = {tp for tp, uid in self.ours.items() if uid == run.uid and self._flies(tp)}
+        now = self.world.loop.now
+        caps = self.caps[run.uid]
+        most = max([cap for at, cap in caps if at >= now - CAP_SECONDS] + [cap for _, cap in caps[-1:]], default=100)
+        if len(flying) > most:
+            self.breach(f"{what}: {len(flying)} partitions in flight, and {_P} is {most}")
+
+    def _flies(self, tp):
+        state = self.world.kafka.states.get(tp)
+        return state is not None and state.in_flight
+
+    def cap(self, uid, most):
+        """A cap is edited: the former one was in force until now."""
+        now, caps = self.world.loop.now, self.caps[uid]
+        if caps:
+            caps.append((now, caps[-1][1]))
+        caps.append((now, most))
+
+    # Throttle --------------------------------------------------------------------------------------------------------
+
+    def configured(self, client, where, operations, before):
+        if client is None:
+            return
+        self._fenced(client.process, f"configs of {where}")
+        self._owned(client, f"configs of {where}")
+        self.world.note(f"{client.process} configures {where}: {[(o.name, str(o.op), o.value) for o in operations]}")
+        for name in LIST_NAMES:
+            value = self.world.kafka.values.get((where, name), "")
+            if len(value) > MOST_BYTES:
+                self.breach(f"{name} of {where} has {len(value)} bytes")
+
+    # What becomes of it ----------------------------------------------------------------------------------------------
+
+    def changed(self, tp):
+        self.world.note(f"  {shown(self.world.kafka.states[tp])}")
+
+    def look(self):
+        """After every event: what holds at all times."""
+        for tp in [tp for tp in self.ours if not self._flies(tp)]:
+            del self.ours[tp]
+
+    def touched(self, tp, topic_id, since=0.0):
+        """Whether others had a hand in it."""
+        state = self.world.kafka.states.get(tp)
+        gone = state is None or state.topic_id != topic_id
+        return gone or tp in self.foreign or bool(self.deaths)
+
+    def reported(self, plural, body):
+        if plural != REBALANCES:
+            return
+        reason = ready(body)
+        name, uid = body["metadata"]["name"], body["metadata"]["uid"]
+        if reason != self.world.said.get(uid):
+            self.world.said[uid] = reason
+            self.world.note(f"{name} is {reason}: {message(body)[:300]}")
+            if reason in {"Succeeded", "NothingToDo"}:
+                self.emptied.update(body["spec"].get("brokers", {}).get("decommission", ()))
+            if reason == "Succeeded":
+                self._arrived(uid, body)
+
+    def _arrived(self, uid, body):
+        run = at_once(RunStore(self.world.kube).load(uid))
+        if run is None:
+            return
+        skipped = body["status"].get("skipped") or ()
+        if skipped:
+            return
+        for tp, row in self._plan(run).items():
+            state = self.world.kafka.states.get(tp)
+            if not self.touched(tp, row.topic_id) and state.replicas != row.target:
+                self.breach(f"{uid} is Succeeded: {shown(state)}, and the target is {list(row.target)}")
+
+    def gone(self, body):
+        uid = body["metadata"]["uid"]
+        told = [reason for reason, _ in self.world.kube.told.get(uid, ())]
+        self.world.note(f"{body['metadata']['name']} is gone: {told[-3:]}")
+        if not told or told[-1] != "RolledBack":
+            return
+        of_uid = [key for key in self.first if key[0] == uid]
+        if not of_uid:
+            return
+        for (tp, topic_id), before in self.first[of_uid[-1]].items():
+            state = self.world.kafka.states.get(tp)
+            if not self.touched(tp, topic_id) and state.replicas != before:
+                self.breach(f"{uid} is rolled back: {shown(state)}, and it was {list(before)}")
+
+    def end(self):
+        """Nothing names the cluster any more."""
+        kube, kafka = self.world.kube, self.world.kafka
+        for (where, name), value in kafka.values.items():
+            if name in LIST_NAMES:
+                left = set(filter(None, value.split(","))) - self.entries_of_others[where, name]
+                if left:
+                    self.breach(f"{name} of {where} still has {sorted(left)}")
+            if name in RATE_NAMES:
+                allowed = {self.world.rates_before.get((where, name))} | self.rates_of_others[where, name]
+                if value not in allowed:
+                    self.breach(f"{name} of {where} is {value}, and was {allowed}")
+            if name == "cordoned.log.dirs" and value and where not in self.emptied:
+                self.breach(f"broker {where} is still cordoned")
+        for (where, name), value in self.world.rates_before.items():
+            if (where, name) not in kafka.values and None not in self.rates_of_others[where, name]:
+                self.breach(f"{name} of {where} is gone, and was {value}")
+        for key, ledger in at_once(LedgerStore(kube).load_all()).items():
+            if ledger is None or any(ledger.get(part) for part in ("brokers", "topics", "entries", "others")):
+                self.breach(f"the ledger of {key} has {ledger}")
+        for run in at_once(RunStore(kube).list_all()):
+            if run.open:
+                self.breach(f"the run of {run.uid} is open")
+
+
+def ready(body):
+    return next((c["reason"] for c in body.get("status", {}).get("conditions", ()) if c["type"] == "Ready"), None)
+
+
+def message(body):
+    return next((c["message"] for c in body.get("status", {}).get("conditions", ()) if c["type"] == "Ready"), "")
+
+
+def shown(state):
+    if state is None:
+        return "no partition"
+    more = f" adding {list(state.adding)} removing {list(state.removing)}" if state.in_flight else ""
+    return f"{state.tp} {list(state.replicas)} isr {sorted(state.isr)} led by {state.leader}{more}"

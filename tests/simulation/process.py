@@ -1,0 +1,270 @@
+"""An operator's process: the whole product from the Lease to the records, which can be killed, paused or cut off.
+
+Only its clients are simulated. Each request is a journey of its own: it goes on if the process that sent it is killed.
+"""
+
+import asyncio
+import contextvars
+from functools import partial
+
+from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.lease import LEASE_NAME, LeaseHolder
+from kafka_rebalance.reconcile.supervisor import Supervisor
+
+CURRENT = contextvars.ContextVar("process", default=None)
+_READS_OF_KUBE = ("get", "list", "read", "namespace_labels", "terminating")
+_SLOWEST_SECONDS = 9.0
+
+
+def at_once(coroutine):
+    """The result of a fake's method, none of which waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("a fake waits")
+
+
+def task_factory(loop, coroutine, **options):
+    """Tasks belong to the process in which they are created."""
+    task = asyncio.Task(coroutine, loop=loop, **options)
+    context = options.get("context")
+    process = CURRENT.get() if context is None else context.get(CURRENT)
+    if process is not None:
+        process.tasks[task] = None
+        task.add_done_callback(lambda done: process.tasks.pop(done, None))
+    return task
+
+
+class OperatorProcess:
+    """``kill_after``: it dies at that request to anybody, before it is sent or once it is under way."""
+
+    def __init__(self, world, identity):
+        self.world, self.identity = world, identity
+        self.tasks = {}
+        self.alive, self.kill_after, self.requests = True, None, 0
+        self.cut_off = set()
+        """``kafka``, ``kube``: which servers it cannot reach."""
+        self.running = asyncio.Event()
+        self.running.set()
+        self._unseen = []
+        self._seen_until = 0.0
+        self.watching = False
+        self.supervisor = None
+        self.read = {}
+        """Each partition as Kafka last described it to this process."""
+        self.lease = LeaseHolder(_KubeOf(self, None), LEASE_NAME, identity, world.clock)
+        self.fence = Fence(self.lease.is_leader)
+        self.context = contextvars.copy_context()
+        self.context.run(CURRENT.set, self)
+        self.context.run(lambda: world.loop.create_task(self._main()))
+
+    def __repr__(self):
+        return self.identity
+
+    async def _main(self):
+        """As `app.process`, without probes and signals."""
+        await self.lease.acquire()
+        keeping = asyncio.create_task(self.lease.keep())
+        kube = _KubeOf(self, self.fence)
+        self.supervisor = Supervisor(kube, partial(KafkaOf, self), _no_load_models, self.world.clock)
+        await self.supervisor.start()
+        while True:
+            try:
+                await self.supervisor.know(())
+                break
+            except RebalanceError:
+                await asyncio.sleep(2)
+        self.watching = True
+        for (plural, _, _), body in sorted(self.world.kube.resources.items()):
+            self.changed(plural, body, deleted=False)
+        await asyncio.wait({keeping})
+        self.world.note(f"{self} has lost the Lease and exits")
+        self.kill()
+
+    def changed(self, plural, body, *, deleted):
+        """The watch delivers all changes in order, sooner or later."""
+        if self.alive and self.watching:
+            self._seen_until = max(self._seen_until + 1e-6, self.world.loop.now + self.world.faults.watch_delay())
+            body = self.world.kube.copy(body)
+            self.world.loop.call_at(self._seen_until, self._see, plural, body, deleted, context=self.context)
+
+    def _see(self, plural, body, deleted):
+        if not self.running.is_set():
+            self._unseen.append((plural, body, deleted))
+        elif self.alive:
+            self.supervisor.seen(plural, body, deleted=deleted)
+
+    def kill(self):
+        """Nothing is cleaned up: whatever a cancelled task still does, it reaches nobody."""
+        if self.alive:
+            self.alive = False
+            self.running.set()
+            for task in list(self.tasks):
+                task.cancel()
+
+    def pause(self):
+        """It sends nothing and takes nothing in, as a stopped process or a suspended machine."""
+        self.running.clear()
+
+    def resume(self):
+        if self.alive and not self.running.is_set():
+            self.running.set()
+            unseen, self._unseen = self._unseen, []
+            for one in unseen:
+                self.context.run(self._see, *one)
+
+    async def request(self, server, name, act, *, write, before=None):
+        """Send one request to ``server``. ``act`` is carried out there, whatever happens to this process meanwhile."""
+        await self.running.wait()
+        if not self.alive:
+            raise asyncio.CancelledError
+        self.requests += 1
+        fate = self.world.faults.fate(self, server, write)
+        if before is not None and write:
+            before()
+        killed = self.requests == self.kill_after
+        if killed and self.world.random.random() < 0.5:
+            self.world.note(f"{self} is killed before {server}.{name}")
+            self.kill()
+            raise asyncio.CancelledError
+        journey = contextvars.Context().run(self.world.loop.create_task, self._journey(server, name, act, fate))
+        journey.add_done_callback(lambda done: done.cancelled() or done.exception())
+        if killed:
+            self.world.note(f"{self} is killed with {server}.{name} under way")
+            self.kill()
+            raise asyncio.CancelledError
+        answer = await asyncio.shield(journey)
+        await self.running.wait()
+        if not self.alive:
+            raise asyncio.CancelledError
+        return answer
+
+    async def _journey(self, server, name, act, fate):
+        await asyncio.sleep(fate.there)
+        if fate.lost_before:
+            await asyncio.sleep(fate.patience)
+            raise _no_answer(server, name)
+        answer = act()
+        self.world.judge.look()
+        await asyncio.sleep(fate.back)
+        if fate.lost_after:
+            await asyncio.sleep(fate.patience)
+            raise _no_answer(server, name)
+        return answer
+
+
+def _no_answer(server, name):
+    if server == "kafka":
+        return Transient("KafkaUnreachable", f"{name}: no answer")
+    return Transient("ApiServerUnreachable", f"{name}: no answer")
+
+
+async def _no_load_models(_cluster_id):
+    return None
+
+
+class _KubeOf:
+    """The API server, as one process reaches it. ``fence`` None: for its Lease."""
+
+    def __init__(self, process, fence):
+        self._process, self._fence = process, fence
+        self.namespace = process.world.kube.namespace
+
+    async def close(self):
+        pass
+
+    def __getattr__(self, name):
+        if not hasattr(KubeClient, name):
+            raise AttributeError(name)
+        return partial(self._request, name)
+
+    async def _request(self, name, *arguments, **options):
+        process = self._process
+        kube, write = process.world.kube, not name.startswith(_READS_OF_KUBE)
+        before = self._fence.check if self._fence is not None else None
+
+        def act():
+            kube.by = process
+            return at_once(getattr(kube, name)(*arguments, **options))
+
+        return await process.request("kube", name, act, write=write, before=before)
+
+
+class KafkaOf:
+    """A client of the cluster in one process; orders pass the real fence, as in the adapter."""
+
+    def __init__(self, process, settings):
+        self._process = process
+        self.host = settings.bootstrap_servers.partition(":")[0]
+        self._kafka = process.world.kafka
+
+    async def close(self):
+        pass
+
+    async def describe_cluster(self):
+        return await self._read("describe_cluster")
+
+    async def describe_partitions(self, topics=None):
+        """Two sources, no snapshot, as the adapter: the controller's listing, then the metadata of a broker."""
+        listed = await self._read("list_reassignments")
+        states = await self._read("metadata", topics)
+        for tp in listed.keys() & states.keys():
+            row = listed[tp]
+            states[tp] = self._kafka.merged(states[tp], row)
+        self._process.read.update({tp: (state, self._process.world.loop.now) for tp, state in states.items()})
+        return states
+
+    async def topic_ids(self, topics=None):
+        return await self._read("topic_ids", topics)
+
+    async def list_reassignments(self):
+        return await self._read("list_reassignments")
+
+    async def topic_configs(self, topics, names):
+        return await self._read("topic_configs", topics, names)
+
+    async def broker_configs(self, brokers, names):
+        return await self._read("broker_configs", brokers, names)
+
+    async def log_dirs(self, brokers):
+        return await self._read("log_dirs", brokers)
+
+    async def authorized_operations(self, topics):
+        return await self._read("authorized_operations", topics)
+
+    async def alter_reassignments(self, orders):
+        return await self._order("alter_reassignments", dict(orders)) if orders else {}
+
+    async def elect_preferred(self, partitions):
+        return await self._order("elect_preferred", list(partitions))
+
+    async def alter_topic_configs(self, changes):
+        return await self._order("alter_topic_configs", {key: list(value) for key, value in changes.items()})
+
+    async def alter_broker_configs(self, changes):
+        return await self._order("alter_broker_configs", {key: list(value) for key, value in changes.items()})
+
+    async def _read(self, name, *arguments):
+        act = partial(self._act, name, *arguments)
+        return await self._process.request("kafka", name, act, write=False)
+
+    async def _order(self, name, what):
+        def send():
+            act = partial(self._act, name, what)
+            return self._process.request("kafka", name, act, write=True, before=self._process.fence.check)
+
+        return await self._process.fence.order(send)
+
+    def _act(self, name, *arguments):
+        self._kafka.by = self
+        try:
+            return at_once(getattr(self._kafka, name)(*arguments))
+        finally:
+            self._kafka.by = None
+
+    @property
+    def process(self):
+        return self._process

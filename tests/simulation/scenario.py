@@ -1,0 +1,320 @@
+"""A cluster, its resources, and what happens to both: all drawn from the seed."""
+
+from tests.simulation.brokers import MIB
+from tests.simulation.judge import ready
+from tests.simulation.process import at_once
+
+from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES, UNDO_ANNOTATION
+from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
+from kafka_rebalance.kafka.ports import AlterCode
+from kafka_rebalance.model.topology import BrokerId
+
+
+class Scenario:
+    """``prepare`` makes the world; ``happenings`` are what may happen, one at a time."""
+
+    def __init__(self, world):
+        self.world, self.draw = world, world.random
+        self.made = 0
+        self.happenings = [
+            (6, self.kill_at_request),
+            (3, self.kill_now),
+            (2, self.pause),
+            (2, self.cut_off),
+            (3, self.broker_dies),
+            (1, self.broker_is_slow),
+            (2, self.move_of_others),
+            (1, self.cancel_of_others),
+            (1, self.election_of_others),
+            (1, self.topic_is_deleted),
+            (1, self.topic_is_made_again),
+            (1, self.partition_is_added),
+            (2, self.throttle_of_others),
+            (3, self.edit_execution),
+            (2, self.edit_throttle),
+            (2, self.edit_plan),
+            (4, self.delete),
+            (2, self.create),
+            (1, self.undo),
+            (2, self.limits),
+        ]
+
+    # The world at the start --------------------------------------------------------------------------------------
+
+    def prepare(self):
+        draw, kafka = self.draw, self.world.kafka
+        brokers = sorted(kafka.brokers)
+        used = brokers[: draw.randint(3, len(brokers))]
+        for number in range(draw.randint(1, 3)):
+            factor = draw.choice((1, 2, 2, 3, 3, 3))
+            factor = min(factor, len(used))
+            rows = [draw.sample(used, factor) for _ in range(draw.randint(1, 6))]
+            kafka.make_topic(f"t{number}", rows, draw.choice((0, 1, 5, 20)) * MIB, draw.randint(1, max(1, factor - 1)))
+        if draw.random() < 0.25:
+            for b in draw.sample(brokers, draw.randint(1, len(brokers))):
+                for name in RATE_NAMES:
+                    kafka.values[b, name] = str(200 * MIB)
+        if draw.random() < 0.2:
+            for b in brokers:
+                kafka.files[b, RATE_NAMES[0]] = str(150 * MIB)
+        if draw.random() < 0.25:
+            entry = f"{draw.randint(0, 3)}:{draw.choice(brokers)}"
+            for name in LIST_NAMES:
+                kafka.values["t0", name] = entry
+                self.world.judge.entries_of_others["t0", name].add(entry)
+        self.world.rates_before = {key: value for key, value in kafka.values.items() if key[1] in RATE_NAMES}
+        for _ in range(draw.choice((1, 1, 1, 2))):
+            self.create()
+        if draw.random() < 0.3:
+            self.limits()
+        if draw.random() < 0.2:
+            self.create(namespace="b")
+
+    def spec(self):
+        draw, kafka = self.draw, self.world.kafka
+        brokers = sorted(int(b) for b in (*kafka.brokers, *kafka.dead))
+        spec = {"topics": {"include": draw.choice((["t.*"], ["t.*"], ["t0"], ["t1", "t2"]))}}
+        kind = draw.random()
+        if kind < 0.5:
+            spec["brokers"] = {"decommission": draw.sample(brokers, 1)}
+        elif kind < 0.6:
+            spec["replicationFactor"] = draw.choice((1, 2, 3))
+        elif kind < 0.7:
+            spec["brokers"] = {"include": sorted(draw.sample(brokers, len(brokers) - 1))}
+        elif kind < 0.75:
+            spec["strategy"] = "PreferredLeaders"
+        return spec
+
+    def execution(self):
+        draw = self.draw
+        return {
+            "parallelReplicaCount": draw.choice((1, 1, 2)),
+            "parallelPartitionCount": draw.choice((1, 2, 4, 100)),
+            "parallelLeaderMovements": draw.choice((1, 20)),
+            "maxUnhealthy": draw.choice((0, 20)),
+            "brokerSettleTime": "5s",
+            "suspend": draw.random() < 0.1,
+        }
+
+    def throttle(self):
+        rate = self.draw.choice(("1Mi", "4Mi", "16Mi"))
+        return self.draw.choice(({"leaderRate": rate, "followerRate": rate},) * 3 + ({"unlimited": True},))
+
+    # Users -----------------------------------------------------------------------------------------------------------
+
+    def create(self, namespace="a"):
+        draw = self.draw
+        self.made += 1
+        name = f"r{self.made}"
+        metadata = {"name": name, "namespace": namespace, "uid": f"u-{self.made}"}
+        metadata["creationTimestamp"] = self.world.clock.now().isoformat()
+        spec = {
+            "kafka": {"bootstrapServers": f"kafka-{namespace}:9092"},
+            **self.spec(),
+            "execution": self.execution(),
+            "approval": {"policy": draw.choice(("Automatic",) * 5 + ("Manual",))},
+            "deletionPolicy": draw.choice(("Rollback",) * 4 + ("Revert", "Abandon")),
+        }
+        if draw.random() < 0.8:
+            spec["throttle"] = self.throttle()
+        self.world.judge.cap(metadata["uid"], spec["execution"]["parallelPartitionCount"])
+        self.world.kube.create(REBALANCES, {"metadata": metadata, "spec": spec})
+        return f"{name} is created: {spec}"
+
+    def _some(self):
+        found = [key for key, body in self.world.rebalances() if "deletionTimestamp" not in body["metadata"]]
+        return self.draw.choice(found) if found else None
+
+    def _edit(self, **spec):
+        key = self._some()
+        if key is None:
+            return None
+        body = self.world.kube.resources[key]
+        if "execution" in spec:
+            self.world.judge.cap(body["metadata"]["uid"], spec["execution"]["parallelPartitionCount"])
+        self.world.kube.edit(*key, **spec)
+        return f"{key[2]} is edited: {spec}"
+
+    def edit_execution(self):
+        return self._edit(execution=self.execution())
+
+    def edit_throttle(self):
+        return self._edit(throttle=self.throttle())
+
+    def edit_plan(self):
+        return self._edit(**self.spec())
+
+    def delete(self):
+        key = self._some()
+        if key is None:
+            return None
+        self.world.kube.delete(*key, self.world.clock.now().isoformat())
+        return f"{key[2]} is deleted"
+
+    def undo(self):
+        done = [key for key, body in self.world.rebalances() if ready(body) == "Succeeded"]
+        if not done:
+            return None
+        key = self.draw.choice(done)
+        body = self.world.kube.resources[key]
+        at_once(self.world.kube.annotate(*key, {UNDO_ANNOTATION: body["status"].get("plan", {}).get("hash", "")}))
+        self.world.kube._touch(body)
+        return f"undo of {key[2]}"
+
+    def limits(self):
+        """A throttle resource is created, edited or deleted."""
+        draw, kube = self.draw, self.world.kube
+        key = (REASSIGNMENT_THROTTLES, "a", "limits")
+        spec = {
+            "kafka": {"bootstrapServers": "kafka-a:9092"},
+            "leaderRate": "8Mi",
+            "followerRate": draw.choice(("2Mi", "8Mi")),
+            "freeze": draw.random() < 0.2,
+        }
+        if draw.random() < 0.5:
+            spec["whenReplicationThrottled"] = draw.choice(("Additive", "Lowest"))
+        if key not in kube.resources:
+            metadata = {"name": "limits", "namespace": "a", "uid": f"k-{self.made}-{int(self.world.loop.now)}"}
+            metadata["creationTimestamp"] = self.world.clock.now().isoformat()
+            kube.create(REASSIGNMENT_THROTTLES, {"metadata": metadata, "spec": spec})
+        elif draw.random() < 0.6:
+            kube.edit(*key, **spec)
+        elif "deletionTimestamp" not in kube.resources[key]["metadata"]:
+            kube.delete(*key, self.world.clock.now().isoformat())
+            return "limits are deleted"
+        return f"limits {spec}"
+
+    # Processes -------------------------------------------------------------------------------------------------------
+
+    def _process(self):
+        found = [process for process in self.world.processes if process.alive]
+        return self.draw.choice(found) if found else None
+
+    def kill_at_request(self):
+        process = self._process()
+        if process is None:
+            return None
+        process.kill_after = process.requests + self.draw.randint(1, 120)
+        return f"{process} will be killed at request {process.kill_after}"
+
+    def kill_now(self):
+        process = self._process()
+        if process is None:
+            return None
+        process.kill()
+        return f"{process} is killed"
+
+    def pause(self):
+        process = self._process()
+        if process is None:
+            return None
+        process.pause()
+        seconds = self.draw.choice((2, 10, 25, 45))
+        self.world.loop.call_later(seconds, process.resume)
+        return f"{process} stands still for {seconds} s"
+
+    def cut_off(self):
+        process = self._process()
+        if process is None:
+            return None
+        server = self.draw.choice(("kafka", "kube"))
+        process.cut_off.add(server)
+        seconds = self.draw.choice((5, 15, 40))
+        self.world.loop.call_later(seconds, process.cut_off.discard, server)
+        return f"{process} cannot reach {server} for {seconds} s"
+
+    # Kafka -----------------------------------------------------------------------------------------------------------
+
+    def broker_dies(self):
+        kafka = self.world.kafka
+        if len(kafka.brokers) < 3:
+            return None
+        broker = self.draw.choice(sorted(kafka.brokers))
+        self.world.judge.deaths.add(broker)
+        kafka.die(broker)
+        seconds = self.draw.choice((1, 8, 20, 200))
+        self.world.loop.call_later(seconds, self.world.revive, broker)
+        return f"broker {broker} dies for {seconds} s"
+
+    def broker_is_slow(self):
+        broker = self.draw.choice(sorted(self.world.kafka.brokers))
+        self.world.kafka.slow = {broker}
+        return f"broker {broker} is slow"
+
+    def _partition(self):
+        return self.draw.choice(sorted(self.world.kafka.states)) if self.world.kafka.states else None
+
+    def move_of_others(self):
+        kafka, tp = self.world.kafka, self._partition()
+        if tp is None or kafka.states[tp].in_flight or len(kafka.brokers) < len(kafka.states[tp].replicas):
+            return None
+        to = self.draw.sample(sorted(kafka.brokers), len(kafka.states[tp].replicas))
+        return f"others move {tp} to {to}: {kafka._alter(tp, to)}"
+
+    def cancel_of_others(self):
+        flying = sorted(tp for tp, state in self.world.kafka.states.items() if state.in_flight)
+        if not flying:
+            return None
+        tp = self.draw.choice(flying)
+        return f"others cancel {tp}: {self.world.kafka._alter(tp, None)}"
+
+    def election_of_others(self):
+        kafka = self.world.kafka
+        done = [str(tp) for tp in sorted(kafka.states) if kafka._elect(tp) is AlterCode.OK]
+        return f"Kafka elects preferred leaders of {done}"
+
+    def _topic(self):
+        topics = sorted({tp.topic for tp in self.world.kafka.states})
+        return self.draw.choice(topics) if topics else None
+
+    def topic_is_deleted(self):
+        topic = self._topic()
+        if topic is None:
+            return None
+        self.world.kafka.delete_topic(topic)
+        return f"topic {topic} is deleted"
+
+    def topic_is_made_again(self):
+        topic, kafka = self._topic(), self.world.kafka
+        if topic is None or len(kafka.brokers) < 3:
+            return None
+        count = sum(tp.topic == topic for tp in kafka.states)
+        kafka.delete_topic(topic)
+        rows = [self.draw.sample(sorted(kafka.brokers), 2) for _ in range(count)]
+        kafka.make_topic(topic, rows, MIB, 1)
+        return f"topic {topic} is made again: {rows}"
+
+    def partition_is_added(self):
+        topic = self._topic()
+        if topic is None:
+            return None
+        self.world.kafka.add_partition(topic)
+        return f"topic {topic} has one more partition"
+
+    def throttle_of_others(self):
+        """A lower rate, or what Kafka's own tool does when it ends (`test_throttle_tool.py::TestVerify`)."""
+        draw, kafka, judge = self.draw, self.world.kafka, self.world.judge
+        judge.edited_throttle = True
+        if draw.random() < 0.5:
+            broker, name = draw.choice(sorted(kafka.brokers)), draw.choice(RATE_NAMES)
+            kafka.values[broker, name] = value = str(draw.choice((MIB // 2, 3 * MIB)))
+            judge.rates_of_others[broker, name].add(value)
+            return f"others set {name} of {broker} to {value}"
+        for broker in kafka.brokers:
+            for name in RATE_NAMES:
+                kafka.values.pop((broker, name), None)
+        for broker in (*kafka.brokers, *kafka.dead):
+            for name in RATE_NAMES:
+                judge.rates_of_others[BrokerId(broker), name].add(None)
+        topic = self._topic()
+        for name in LIST_NAMES:
+            kafka.values.pop((topic, name), None)
+        return f"Kafka's tool deletes the rates of all brokers, and the lists of {topic}"
+
+    def others_take_their_rates_away(self):
+        """A rate below ours would stop new copies for as long as it is there."""
+        kafka, judge = self.world.kafka, self.world.judge
+        for key, values in judge.rates_of_others.items():
+            if kafka.values.get(key) in values - {None}:
+                kafka.values.pop(key)
+                values.add(None)

@@ -1,0 +1,231 @@
+"""One seed: a cluster, an API server, operators and users, until all that was asked for has ended."""
+
+import asyncio
+import contextlib
+import logging
+import random
+import uuid
+from unittest.mock import patch
+
+from tests.simulation.api_server import SimulatedKube
+from tests.simulation.brokers import SimulatedKafka
+from tests.simulation.faults import Faults
+from tests.simulation.judge import Judge, message, ready
+from tests.simulation.process import OperatorProcess, at_once, task_factory
+from tests.simulation.scenario import Scenario
+from tests.simulation.virtual_time import NothingMoves, VirtualClock, VirtualLoop
+
+from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.kube.binding_store import BindingStore
+
+LAST_SECONDS = 1800.0
+"""So long after all faults have ended, everything that was asked for has ended too."""
+ENDED = {
+    "Succeeded", "NothingToDo", "Undone", "TakenOver", "InsufficientBrokers", "UnknownBroker", "UnknownTopic",
+    "NothingSelected", "ClusterOwnedElsewhere", "ReplicationThrottleLower", "NothingToUndo", "InsufficientDisk",
+    "BelowMinInsyncReplicas", "Abandoned",
+}  # fmt: skip
+
+
+class World:
+    """``broken`` after `run`: the rules that were broken. ``trace``: what happened, with the time of each."""
+
+    def __init__(self, seed):
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.trace = []
+        self.loop = VirtualLoop()
+        self.loop.set_task_factory(task_factory)
+        self.clock = VirtualClock(self.loop)
+        self.said, self.rates_before = {}, {}
+        self.processes = []
+        self._started = 0
+        self.judge = Judge(self)
+        self.faults = Faults(self)
+        count = self.random.randint(4, 6)
+        racks = {b: "abc"[b % 3] for b in range(1, count + 1)} if self.random.random() < 0.3 else {}
+        self.kube = SimulatedKube(self)
+        self.kafka = SimulatedKafka(self, range(1, count + 1), newer=self.random.random() < 0.6, racks=racks)
+        self.scenario = Scenario(self)
+
+    @property
+    def broken(self):
+        return self.judge.broken
+
+    def note(self, text):
+        self.trace.append(f"{self.loop.now:9.3f} {text}")
+
+    def run(self):
+        """Until the end, or until a rule is broken."""
+        asyncio.set_event_loop(self.loop)
+        with patch.object(uuid, "uuid4", lambda: uuid.UUID(int=self.random.getrandbits(128), version=4)):
+            main = self.loop.create_task(self._main())
+            try:
+                self.loop.run_until_complete(main)
+            except NothingMoves:
+                self.judge.breach("nothing moves any more")
+            finally:
+                for process in self.processes:
+                    process.kill()
+                left = asyncio.all_tasks(self.loop)
+                for task in left:
+                    task.cancel()
+                self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+                self.loop.close()
+                asyncio.set_event_loop(None)
+        return self.broken
+
+    async def _main(self):
+        copying = self.loop.create_task(self.kafka.copy_on())
+        self.scenario.prepare()
+        for tp in sorted(self.kafka.states):
+            self.judge.changed(tp)
+        for _, body in self.rebalances():
+            self.note(f"{body['metadata']['name']}: {body['spec']}")
+        self.start()
+        if self.random.random() < 0.3:
+            self.start()
+        watching = self.loop.create_task(self._keep_running())
+        await self._disturb()
+        await self._calm_down()
+        await self._all_ended()
+        await self._all_gone()
+        for task in (watching, copying):
+            task.cancel()
+
+    # Operators -------------------------------------------------------------------------------------------------------
+
+    def start(self):
+        self._started += 1
+        identity = self.random.choice((f"operator-{self._started}", "operator-1"))
+        if any(process.alive and process.identity == identity for process in self.processes):
+            identity = f"operator-{self._started}"
+        self.note(f"{identity} starts")
+        self.processes.append(OperatorProcess(self, identity))
+
+    async def _keep_running(self):
+        """What Kubernetes does: a process that has died is started again."""
+        while True:
+            await asyncio.sleep(1)
+            if not any(process.alive for process in self.processes):
+                await asyncio.sleep(0 if self.faults.calm else self.random.choice((0, 1, 10)))
+                self.start()
+
+    # The course ------------------------------------------------------------------------------------------------------
+
+    async def _disturb(self):
+        weights, happenings = zip(*self.scenario.happenings, strict=True)
+        pace = self.random.choice((0.5, 2, 4))
+        for _ in range(self.random.choice((2, 4, 8, 16))):
+            await self._sleep(self.random.expovariate(1 / pace))
+            happened = self.random.choices(happenings, weights)[0]()
+            if happened:
+                self.note(f"*** {happened}")
+
+    async def _sleep(self, seconds):
+        await asyncio.sleep(seconds)
+        self._stop_if_broken()
+
+    def _stop_if_broken(self):
+        if self.broken:
+            raise RuleBroken
+
+    def revive(self, broker):
+        if broker in self.kafka.dead:
+            self.note(f"*** broker {broker} is back")
+            self.kafka.come_back(broker)
+
+    async def _calm_down(self):
+        """From now on nothing goes wrong, and nobody holds anything up."""
+        self.note("*** all faults end")
+        self.faults.calm = True
+        for broker in sorted(self.kafka.dead):
+            self.revive(broker)
+        self.kafka.slow = set()
+        for process in self.processes:
+            process.cut_off.clear()
+            process.kill_after = None
+            process.resume()
+        self.scenario.others_take_their_rates_away()
+        for (plural, namespace, name), body in list(self.kube.resources.items()):
+            if plural == REBALANCES and body["spec"]["execution"]["suspend"]:
+                self.kube.edit(plural, namespace, name, execution={**body["spec"]["execution"], "suspend": False})
+            if plural == REASSIGNMENT_THROTTLES and body["spec"].get("freeze"):
+                self.kube.edit(plural, namespace, name, freeze=False)
+
+    async def _all_ended(self):
+        await self._until(lambda: all(self._ended(body) for _, body in self.rebalances()), "does not end")
+        for _, body in self.rebalances():
+            self.note(f"{body['metadata']['name']} ended as {ready(body)}: {message(body)[:200]}")
+
+    async def _all_gone(self):
+        for key, body in list(self.kube.resources.items()):
+            if "deletionTimestamp" not in body["metadata"]:
+                self.kube.delete(*key, self.clock.now().isoformat())
+        self.note("*** everything is deleted")
+        await self._until(lambda: not self.kube.resources, "is not let go")
+        await self._until(self._idle, "the engine or its binding does not end")
+        self.judge.end()
+        self._stop_if_broken()
+
+    def _idle(self):
+        """Whether a leader serves no cluster, and no cluster has an owner on record."""
+        leading = [p for p in self.processes if p.alive and p.watching and p.lease.is_leader()]
+        engines = any(p.supervisor._engines._running for p in leading)
+        return bool(leading) and not engines and not at_once(BindingStore(self.kube).load_all())
+
+    def _ended(self, body):
+        metadata = body["metadata"]
+        reason = ready(body)
+        if "deletionTimestamp" in metadata:
+            return False
+        if reason == "AwaitingApproval":
+            self._approve(metadata, body)
+        return reason in ENDED and body["status"].get("observedGeneration") == metadata["generation"]
+
+    def _approve(self, metadata, body):
+        made = body["status"].get("plan", {}).get("hash")
+        if made and body["spec"]["approval"].get("planHash") != made:
+            self.note(f"{metadata['name']} is approved")
+            approval = {"policy": "Manual", "planHash": made}
+            self.kube.edit(REBALANCES, metadata["namespace"], metadata["name"], approval=approval)
+
+    async def _until(self, holds, what):
+        begun = self.loop.now
+        while not holds():
+            if self.loop.now - begun > LAST_SECONDS:
+                states = {key[2]: (ready(body), message(body)) for key, body in self.kube.resources.items()}
+                self.judge.breach(f"{what}: {states}")
+            await self._sleep(1.0)
+
+    # What the judge asks ---------------------------------------------------------------------------------------------
+
+    def rebalances(self):
+        return [(key, body) for key, body in sorted(self.kube.resources.items()) if key[0] == REBALANCES]
+
+    def body_of(self, uid):
+        return next((body for body in self.kube.resources.values() if body["metadata"]["uid"] == uid), None)
+
+    def unlimited(self, uid):
+        """Whether no throttle is asked for, or it is not known."""
+        body = self.body_of(uid)
+        return body is None or "unlimited" in body["spec"].get("throttle", {})
+
+    def min_insync(self, topic):
+        return int(self.kafka.values.get((topic, "min.insync.replicas"), "1"))
+
+    def host_of(self, owner):
+        return f"kafka-{owner.namespace}"
+
+
+class RuleBroken(Exception):
+    """The world need not go on."""
+
+
+def simulate(seed):
+    """The world after its end."""
+    logging.disable(logging.CRITICAL)
+    world = World(seed)
+    with contextlib.suppress(RuleBroken):
+        world.run()
+    return world
