@@ -10,19 +10,18 @@ from typing import BinaryIO
 
 import click
 
-from kafka_rebalance.api.spec_warnings import rebalance_warnings
 from kafka_rebalance.api.validation import validate
+from kafka_rebalance.cli.commands.rebalance_submission import checked_manifests, create
 from kafka_rebalance.cli.commands.steps_command import BROKER_LIST
 from kafka_rebalance.cli.files import manifests as objects
 from kafka_rebalance.cli.files.file_errors import parsed
-from kafka_rebalance.cli.files.rebalance_file import FileMetadata, read_rebalance, spec_of
+from kafka_rebalance.cli.files.rebalance_file import FileMetadata, read_rebalance
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.cli.options.rate_option import checked, checked_rate
-from kafka_rebalance.cli.options.resource_lookup import ApiServer, api_server_options, connected
+from kafka_rebalance.cli.options.resource_lookup import ApiServer, api_server_options
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.settings import ConnectionSettings
-from kafka_rebalance.kube.submission import submit
 from kafka_rebalance.model.cluster_file import parse_topics_to_move
 from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment, render_assignment
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
@@ -112,7 +111,7 @@ def execute(
         given = parsed(_FILE, file, read_reassignment)
         _warn_of_log_dirs(given)
         rows, log_dirs = asyncio.run(_present(connection, given))
-        manifests = _checked_manifests(wanted, objects.of_assignment(wanted, rows))
+        manifests = checked_manifests(wanted, objects.of_assignment(wanted, rows), _BASE)
         # stdout is for the manifests if they are printed.
         current = render_assignment(((row.tp, row.original or ()) for row in rows), log_dirs)
         click.echo(objects.rollback(current) + "\n", err=not apply)
@@ -120,9 +119,10 @@ def execute(
         topics = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else ()
         if topics_file and not topics:  # an empty topics.include would select all topics
             raise Refused(Reason.NOTHING_TO_DO, "the file of --topics-to-move-json-file lists no topic")
-        manifests = _checked_manifests(wanted, objects.of_brokers(wanted, decommission or (), include or (), topics))
+        planned = objects.of_brokers(wanted, decommission or (), include or (), topics)
+        manifests = checked_manifests(wanted, planned, _BASE)
     if apply:
-        asyncio.run(_apply(manifests, server))
+        asyncio.run(create(manifests, server))
     else:
         click.echo(objects.render(manifests, output), nl=output == "json")
 
@@ -146,20 +146,6 @@ def _check_connection(wanted: objects.ExecuteRequest, connection: ConnectionSett
         raise click.UsageError("credentials must be in Secrets: refer to them in spec.kafka of the file of --rebalance")
 
 
-def _checked_manifests(wanted: objects.ExecuteRequest, manifests: list[objects.Manifest]) -> list[objects.Manifest]:
-    """The manifests, if the spec is valid. Warns of what is valid and probably a mistake."""
-    try:
-        spec = spec_of(manifests[-1]["spec"])
-    except ValueError as wrong:
-        if wanted.base:
-            raise click.BadParameter(f"{wrong} (merged with the options)", param_hint=_BASE) from wrong
-        raise click.UsageError(str(wrong)) from wrong
-    for reason, text in rebalance_warnings(spec):
-        if wanted.throttle is None or reason is not Reason.VERY_LOW_RATE:  # said of the option
-            click.echo(f"warning: {text}", err=True)
-    return manifests
-
-
 async def _present(
     connection: ConnectionSettings, rows: Sequence[Reassigned]
 ) -> tuple[list[Reassigned], dict[tuple[TopicPartition, BrokerId], str]]:
@@ -179,14 +165,3 @@ async def _present(
         }
     finally:
         await admin.close()
-
-
-async def _apply(manifests: list[objects.Manifest], server: ApiServer) -> None:
-    *lists, rebalance = manifests
-    async with connected(server=server) as kube:
-        submitted = await submit(kube, rebalance, *lists)
-    if submitted.no_dry_run:
-        click.echo(f"no dry run was possible before: {submitted.no_dry_run}", err=True)
-    name, namespace = rebalance["metadata"]["name"], rebalance["metadata"]["namespace"]
-    done = "created" if submitted.created else "already exists with the same spec"
-    click.echo(f"KafkaRebalance {namespace}/{name} {done}; follow it with: kafka-rebalance watch {name} -n {namespace}")

@@ -17,8 +17,12 @@ def plain_console() -> Console:
 
     Piped output is searched or stored, so no line of it is cut or folded at a width.
     """
-    width = None if Console().file.isatty() else _UNLIMITED
+    width = None if _at_terminal() else _UNLIMITED
     return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def _at_terminal() -> bool:
+    return Console().file.isatty()
 
 
 def plain_table(*headers: str, padding: tuple[int, ...] = (0, 3, 0, 0)) -> Table:

@@ -1,0 +1,92 @@
+"""Checks the resources in a manifest file as the API server and the operator do. Parses bytes; opens nothing."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import Field
+
+from kafka_rebalance.api.connection_resource import KafkaConnectionSpec
+from kafka_rebalance.api.fields import ApiModel
+from kafka_rebalance.api.spec_warnings import SpecWarning, rebalance_warnings, throttle_warnings
+from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleSpec
+from kafka_rebalance.api.v1alpha1 import GROUP, KINDS
+from kafka_rebalance.api.validation import validate, without_nulls
+from kafka_rebalance.cli.files.kubernetes_yaml import load_all
+from kafka_rebalance.cli.files.rebalance_file import FileMetadata, spec_of
+from kafka_rebalance.errors import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class LintedResource:
+    """One resource of the file, with what is wrong and what is probably a mistake. ``what``: kind and name."""
+
+    what: str
+    errors: Sequence[str] = ()
+    warnings: Sequence[str] = field(default=())
+
+
+class _NamedMetadata(FileMetadata):
+    """A resource needs a name, unless the API server makes one."""
+
+    generate_name: str | None = None
+
+
+class _AnyResource(ApiModel):
+    """The parts of any of our resources; each spec has its own model."""
+
+    api_version: Literal["kafkarebalance.dev/v1alpha1"]
+    kind: Literal["KafkaRebalance", "KafkaReassignmentThrottle", "KafkaConnection"]
+    metadata: _NamedMetadata
+    spec: dict[str, Any] = Field(description="Checked by the model of its kind.")
+    status: Any = None
+
+
+def _rebalance(spec: Any) -> list[SpecWarning]:
+    return rebalance_warnings(spec_of(spec))
+
+
+def _throttle(spec: Any) -> list[SpecWarning]:
+    return throttle_warnings(validate(KafkaReassignmentThrottleSpec, spec, "spec"))
+
+
+def _connection(spec: Any) -> list[SpecWarning]:
+    validate(KafkaConnectionSpec, spec, "spec")
+    return []
+
+
+_SPECS: dict[str, Callable[[Any], list[SpecWarning]]] = dict(
+    zip(KINDS.values(), (_rebalance, _connection, _throttle), strict=True)
+)
+
+
+def lint(data: bytes) -> list[LintedResource]:
+    """Every resource of ours in the file, and the items of Lists; other resources are left out.
+
+    ValueError if the file is not YAML.
+    """
+    documents = [item for found in load_all(data) for item in _items(found)]
+    return [_linted(found) for found in documents if _is_ours(found)]
+
+
+def _items(document: Any) -> list[Any]:
+    listed = isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list)
+    return list(document["items"]) if listed else [document]
+
+
+def _is_ours(document: Any) -> bool:
+    return isinstance(document, dict) and str(document.get("apiVersion", "")).partition("/")[0] == GROUP
+
+
+def _linted(document: dict[str, Any]) -> LintedResource:
+    found = without_nulls(document)
+    metadata = found.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    what = f"{found.get('kind', 'a resource without a kind')} {name}".rstrip()
+    try:
+        resource = validate(_AnyResource, found, "")
+        if resource.metadata.name is None and resource.metadata.generate_name is None:
+            return LintedResource(what, ("metadata.name: is required",))
+        return LintedResource(what, (), [text for _, text in _SPECS[resource.kind](found["spec"])])
+    except (Refused, TypeError, ValueError, RecursionError) as wrong:
+        return LintedResource(what, (str(wrong),))

@@ -1,0 +1,77 @@
+"""kafka-rebalance drain: the KafkaRebalance that it makes."""
+
+import json
+from unittest.mock import patch
+
+import pytest
+import yaml
+from tests.fakes.whole_program import run_program
+from tests.unit.cli.commands.execute_runs import Kube
+
+from kafka_rebalance.kube.client import KubeClient
+
+SERVERS = ("--bootstrap-servers", "kafka:9092")
+
+
+def made(*arguments, stdin=""):
+    done = run_program("drain", "5,4", *arguments, stdin=stdin)
+    assert (done.code, done.err) == (0, "")
+    return yaml.safe_load(done.out)
+
+
+class TestPrinted:
+    def test_it_names_the_brokers(self):
+        found = made("--connection", "prod", "-n", "kafka", "--throttle", "50Mi")
+        assert found["metadata"]["namespace"] == "kafka"
+        assert found["metadata"]["name"].startswith("decommission-4-5-")
+        assert found["spec"] == {
+            "kafka": {"connectionRef": {"name": "prod"}},
+            "brokers": {"decommission": [4, 5]},
+            "throttle": {"leaderRate": "50Mi", "followerRate": "50Mi"},
+        }
+
+    def test_a_connection_of_another_namespace(self):
+        found = made("--connection", "kafka-platform/prod")
+        assert found["spec"]["kafka"] == {"connectionRef": {"name": "prod", "namespace": "kafka-platform"}}
+
+    def test_the_same_as_execute(self):
+        """Both are one request, and one object."""
+        done = run_program("execute", *SERVERS, "--decommission-broker", "4,5")
+        assert made(*SERVERS) == yaml.safe_load(done.out)
+
+    def test_a_base_with_a_connection(self):
+        spec = {"kafka": {"connectionRef": {"name": "x"}}, "priority": 7, "brokers": {"include": [1, 2]}}
+        body = {"apiVersion": "kafkarebalance.dev/v1alpha1", "kind": "KafkaRebalance", "spec": spec}
+        found = made("--rebalance", "-", stdin=json.dumps(body))
+        assert found["spec"] == {**spec, "brokers": {"decommission": [4, 5]}}
+
+
+class TestApplied:
+    def test_once(self):
+        """A repetition after a lost answer finds the same object."""
+        kube = Kube()
+        arguments = ("drain", "4", "--connection", "prod", "-n", "kafka", "--apply")
+        with patch.object(KubeClient, "connect", lambda *_, **__: kube):
+            first, second = run_program(*arguments), run_program(*arguments)
+        assert (first.code, second.code) == (0, 0)
+        assert " created; follow it with: kafka-rebalance watch decommission-4-" in first.out
+        assert " already exists with the same spec; follow it with" in second.out
+        assert len(kube.created) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("4",), "give one of --connection, --bootstrap-servers and spec.kafka in the file of --rebalance"),
+        (("4", *SERVERS, "--connection", "prod"), "give one of --connection"),
+        (("4-6", *SERVERS), "'4-6' is not a list of broker ids like 1,2,3"),
+        (("4", "--connection", "Prod"), "spec.kafka.connectionRef.name: must be the name of an object"),
+        (("4", "--bootstrap-servers", "kafka"), "spec.kafka.bootstrapServers: must be host:port"),
+        (("4", *SERVERS, "-n", "Kafka"), "must be the name of a namespace"),
+        (("4", *SERVERS, "--throttle", "50MB"), "Invalid value for '--throttle': '50MB' is not a quantity"),
+    ],
+)
+def test_wrong_usage(arguments, says):
+    done = run_program("drain", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
