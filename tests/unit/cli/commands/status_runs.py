@@ -77,6 +77,6 @@ def run(kube, *arguments, kafka=None):
 
     with (
         patch.object(KubeClient, "connect", connect),
-        patch("kafka_rebalance.cli.commands.status_command.connect", kafka.connect if kafka else None),
+        patch("kafka_rebalance.cli.commands.asked_of_kafka.connect", kafka.connect if kafka else None),
     ):
         return run_program("status", *arguments)
