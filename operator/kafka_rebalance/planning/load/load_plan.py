@@ -203,8 +203,8 @@ class _Search:
             OutsideReason.CAPACITY_LIMIT: a._replace(limit=np.full_like(a.limit, UNLIMITED)),
             OutsideReason.EVEN_COUNTS: a._replace(keep_counts=False, keep_leaders=False, by_topic=False),
         }
+        copy = LoadState._make(column.copy() for column in found)  # only a step that is found changes it
         for reason, arrays in {OutsideReason.NO_EXCHANGE_FOUND: a, **without}.items():
-            copy = LoadState._make(column.copy() for column in found)
             revalue(arrays, copy, b)
             if copy.value[b] > TINY and any(give(arrays, copy, b, _MOST_SAMPLES, largest) for largest in (False, True)):
                 return reason
