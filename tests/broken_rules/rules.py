@@ -459,6 +459,14 @@ RULES = (
         ("tests/unit/model/test_load_artifact.py::TestFreshness::test_older_is_refused_with_the_numbers",),
     ),
     BrokenRule(
+        "rates-before-the-end",
+        "Rates are shown as measured after a run only from samples that are all later than its end.",
+        "cli/tables/measured_rates.py",
+        "model.window_start < run.closed_at",
+        "model.measured_at is None",
+        ("tests/unit/cli/commands/test_status_command_load_model.py::TestRefused::test_a_model_of_another_time",),
+    ),
+    BrokenRule(
         "leader-size",
         "The size of a partition is that of its leader, also while a larger replica exists.",
         "pipeline/partition_loads.py",

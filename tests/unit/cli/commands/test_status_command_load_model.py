@@ -117,7 +117,7 @@ class TestRefused:
             ({"covered": 60.0}, "2 of 2 partitions (100 %)"),
         ],
     )
-    def test_a_model_that_says_nothing_of_the_time_after_the_run(self, tmp_path, about, said):
+    def test_a_model_of_another_time(self, tmp_path, about, said):
         """It is not shown at all: an invented figure would be worse than none."""
         done = run(stored(), "r", "-n", "kafka", "--load-model", model(tmp_path, **about), kafka=kafka())
         assert (done.code, done.out) == (3, "")
