@@ -53,9 +53,10 @@ def build(
 
     Hours whose windows are stored and still hold are not computed from samples again, unless ``use_stored`` is False.
     """
+    from kafka_rebalance.pipeline.forecast_step import with_forecasts
     from kafka_rebalance.pipeline.partition_loads import loads
     from kafka_rebalance.pipeline.rate_windows import STORED_COLUMNS, windows
-    from kafka_rebalance.pipeline.sample_rows import open_samples, stored_windows
+    from kafka_rebalance.pipeline.sample_rows import open_samples, rows_of, stored_windows
 
     for name, value in hadoop_settings(lake_uri).items():
         spark.conf.set(name, value)
@@ -68,8 +69,15 @@ def build(
     unfinished = f"{UNFINISHED}/{uuid.uuid4().hex}"
     groups = _committed(inventory(lake, cluster_id, window, now, OFFSETS), linked)
     reported = _reported(inventory(lake, cluster_id, window, now, METRICS), linked)
-    rows = loads(
+    listed, forecast_lineage = with_forecasts(
         _listing(spark, lake, cover),
+        lake,
+        cluster_id,
+        linked.batches[-1],
+        lambda files: rows_of(spark, lake, files),
+    )
+    rows = loads(
+        listed,
         windows(open_samples(spark, lake, cover, used), linked.breaks, stored_windows(spark, lake, cover.stored)),
         _consumed(spark, lake, groups, linked) if groups.batches else None,
         _sent(spark, lake, reported, linked) if reported.batches else None,
@@ -89,6 +97,7 @@ def build(
         "samplesOfGroups": len(groups.batches),
         "readsOfMetrics": len(reported.batches),
         "storedHours": len(cover.stored),
+        **forecast_lineage,
     }
     try:
         rows.write.parquet(f"{lake.spark_root}/{unfinished}")

@@ -5,8 +5,9 @@ Python objects.
 """
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -19,13 +20,17 @@ from kafka_rebalance.storage.load_model_parquet import METADATA_KEY, VERSION
 
 _DICTIONARIES = ("topic", "method", "bytes_out_method")
 _NAMED = pa.dictionary(pa.int32(), pa.string())
-_OPTIONAL = ("bytes_", "growth_")
+_OPTIONAL = ("bytes_", "growth_", "forecast_")
+_FORECAST = re.compile(r"forecast_(\d+)d")
 _ROW_GROUP = 131_072
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """What a model says, in a few numbers. ``methods``: partitions by method; ``methods_out``: of bytes out."""
+    """What a model says, in a few numbers.
+
+    ``methods``: partitions by method; ``methods_out``: of bytes out; ``forecasts``: by days ahead.
+    """
 
     partitions: int
     size_bytes: int
@@ -33,6 +38,16 @@ class ModelSummary:
     methods: Mapping[str, int]
     methods_out: Mapping[str, int]
     header: Mapping[str, Any]
+    forecasts: Mapping[int, "ForecastSummary"] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastSummary:
+    """How many partitions have a forecast, the sum of these, and of the same partitions the bytes now."""
+
+    partitions: int
+    size_bytes: int
+    now_bytes: int
 
 
 def header(
@@ -76,7 +91,9 @@ def summary(lake: Lake, cluster_id: str) -> ModelSummary | None:
     except FileNotFoundError:
         return None
     file = pyarrow.parquet.ParquetFile(pa.BufferReader(data))
-    rows = file.read(columns=["size_bytes", "bytes_in_mean", "method", "bytes_out_method"])
+    days = [int(match[1]) for match in map(_FORECAST.fullmatch, file.schema_arrow.names) if match]
+    wanted = ["size_bytes", "bytes_in_mean", "method", "bytes_out_method", *(f"forecast_{day}d" for day in days)]
+    rows = file.read(columns=wanted)
     return ModelSummary(
         partitions=rows.num_rows,
         size_bytes=pc.sum(rows["size_bytes"]).as_py() or 0,
@@ -84,6 +101,7 @@ def summary(lake: Lake, cluster_id: str) -> ModelSummary | None:
         methods=_counts(rows, "method"),
         methods_out=_counts(rows, "bytes_out_method"),
         header=json.loads(file.schema_arrow.metadata[METADATA_KEY]),
+        forecasts={day: _forecast(rows, f"forecast_{day}d") for day in days},
     )
 
 
@@ -92,6 +110,12 @@ def _counts(rows: pa.Table, name: str) -> dict[str, int]:
     if name not in rows.column_names:
         return {}
     return {entry["values"]: entry["counts"] for entry in pc.value_counts(rows[name].cast(pa.string())).to_pylist()}
+
+
+def _forecast(rows: pa.Table, name: str) -> ForecastSummary:
+    known = rows.filter(pc.is_valid(rows[name]))
+    sums = (pc.sum(known[column]).as_py() or 0 for column in (name, "size_bytes"))
+    return ForecastSummary(known.num_rows, *sums)
 
 
 def _schema(found: pa.Schema, metadata: Mapping[bytes, str]) -> pa.Schema:

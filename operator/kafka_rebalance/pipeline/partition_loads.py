@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
 from kafka_rebalance.pipeline.metric_windows import shared
 from kafka_rebalance.pipeline.rate_windows import WINDOW_SECONDS, leads, partition_key
+from kafka_rebalance.pipeline.size_forecasts import COLUMNS as FORECASTS
 
 _MICROS = 1e6
 _DECIMALS = 3  # finer than offsets can tell; makes the model independent of the order in which Spark sums
@@ -73,8 +74,8 @@ def loads(
 ) -> DataFrame:
     """One row per listed partition, sorted by topic and partition, in one part. Rates that are not known are null.
 
-    ``consumed``: windows of what consumer groups read (`consumed_windows`). ``metrics``: of what brokers sent
-    (`metric_windows`).
+    ``listed`` may have forecasts of the sizes. ``consumed``: windows of what consumer groups read (`consumed_windows`).
+    ``metrics``: of what brokers sent (`metric_windows`).
     """
     estimated = _estimated(windows, consumed)
     if metrics is not None:
@@ -99,6 +100,7 @@ def loads(
             F.round("growth", _DECIMALS).alias("growth_bytes_per_second"),
             _seconds("out_micros").alias("bytes_out_covered_seconds"),
             F.coalesce("out_method", F.lit(Method.UNKNOWN.value)).alias("bytes_out_method"),
+            *(name for name in FORECASTS if name in listed.columns),
         )
         .repartition(1)
         .sortWithinPartitions("topic", "partition")

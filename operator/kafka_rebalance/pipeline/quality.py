@@ -80,8 +80,16 @@ class QualityReport:
             "metricsCoverage": round(self.reported, 4),
             "methods": dict(self.model.methods) if self.model else None,
             "bytesOutMethods": dict(self.model.methods_out) if self.model else None,
+            "forecasts": _forecasts(self.model) if self.model else None,
             "lineage": self.model.header["lineage"] if self.model else None,
         }
+
+
+def _forecasts(model: ModelSummary) -> dict[str, dict[str, int]]:
+    return {
+        f"{days}d": {"partitions": found.partitions, "nowBytes": found.now_bytes, "bytes": found.size_bytes}
+        for days, found in model.forecasts.items()
+    }
 
 
 def report(lake: Lake, cluster_id: str, window: timedelta, now: datetime) -> QualityReport:

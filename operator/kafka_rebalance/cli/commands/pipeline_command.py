@@ -279,6 +279,16 @@ def _print_quality(found: Any) -> None:
         click.echo(f"  method     {method}: {count} of {found.model.partitions} partitions")
     for method, count in sorted(found.model.methods_out.items()):
         click.echo(f"  bytes out  {method}: {count} of {found.model.partitions} partitions")
+    _print_forecasts("  forecast  ", found.model)
+
+
+def _print_forecasts(head: str, model: Any) -> None:
+    for days, found in sorted(model.forecasts.items()):
+        sizes = (
+            f"{format_bytes(found.now_bytes)} -> {format_bytes(found.size_bytes)}" if found.partitions else "Unknown"
+        )
+        known = f"{found.partitions} of {model.partitions} partitions"
+        click.echo(f"{head} in {days} d: {sizes} ({known}, one replica each)")
 
 
 def _time(moment: datetime | None) -> str:
@@ -297,6 +307,7 @@ def _report(outcome: Any, lake: str, seconds: float) -> None:
         f"{_time(outcome.start)} to {_time(outcome.end)}{stored}, {seconds:.1f} s -> "
         f"{without_credentials(lake)}/{outcome.artefact}"
     )
+    _print_forecasts(f"cluster {outcome.cluster_id}: size", model)
     notes = [
         (model.methods.get(Method.UNKNOWN, 0), "partitions have no rate: see `kafka-rebalance pipeline quality`"),
         (outcome.partial_batches, "samples are incomplete: a broker did not answer"),
