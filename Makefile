@@ -35,8 +35,9 @@ test: servers  ## run lint and the tests, including end-to-end tests on real clu
 	wait $$lint || { echo "lint failed, see above" >&2; exit 1; }; exit $$failed
 
 e2e: servers  ## run all end-to-end tests, including the long ones
-	@failed=0; $(PYTHON) -m pytest e2e tests/pipeline -m "not node and not alone" $(WORKERS) || failed=$$?; \
-	$(PYTHON) -m pytest e2e -m alone || failed=$$?; exit $$failed
+	@failed=0; $(PYTHON) -m pytest e2e -m "not node and not alone" $(WORKERS) || failed=$$?; \
+	$(PYTHON) -m pytest e2e -m alone || failed=$$?; \
+	$(PYTHON) -m pytest tests/pipeline -m campaign --numprocesses 0 || failed=$$?; exit $$failed
 
 contract-all: servers  ## by hand: record each supported Kafka version, one after the other; half an hour
 	@for version in 3.9 4.0 4.1 4.2 4.3; do echo "Kafka $$version"; \

@@ -32,11 +32,15 @@ class _Kube(KubeInMemory):
 
 
 class OperatorInMemory:
-    """Rounds of one second each, for one KafkaRebalance. ``model`` is the pipeline's load model of the cluster."""
+    """Rounds of one second each, for one KafkaRebalance. ``model`` is the pipeline's load model of the cluster.
+
+    ``history``: the records of the runs that have ended.
+    """
 
     def __init__(self, kafka, model=None):
         self.kafka, self.model, self.capacity = kafka, model, None
         self.kube, self.clock, self.records = _Kube(), StoppedClock(), Records()
+        self.history = []
         self.restart()
 
     def restart(self):
@@ -45,7 +49,15 @@ class OperatorInMemory:
         keeper = ThrottleKeeper("c", self.kafka, self.records, self.clock.monotonic)
         resources = Resources(self.kube, self.clock.now)
         self.engine = ClusterEngine(
-            self.kafka.info, self.kafka, resources, stores, keeper, self._loads, lambda: self.capacity, self.clock
+            self.kafka.info,
+            self.kafka,
+            resources,
+            stores,
+            keeper,
+            self._loads,
+            lambda: self.capacity,
+            self.clock,
+            self.history.append,
         )
         for (plural, _, _), body in self.kube.resources.items():
             if plural == REBALANCES:

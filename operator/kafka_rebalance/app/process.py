@@ -18,6 +18,7 @@ from kafka_rebalance.app.health import ProcessState, Stage
 from kafka_rebalance.app.load_model_files import LoadModelFiles
 from kafka_rebalance.app.probes import served
 from kafka_rebalance.app.resource_watch import Watch
+from kafka_rebalance.app.run_history_files import RunHistoryFiles
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.fencing import Fence
@@ -56,7 +57,7 @@ class Settings:
     """The options of the command line.
 
     ``namespaces`` empty: watch all; ``own_namespace`` None: where it runs; ``health_port`` 0: serve no probes.
-    ``require_connections``: refuse inline connections.
+    ``require_connections``: refuse inline connections. ``history``: the lake for the steps of ended runs.
     """
 
     identity: str
@@ -66,6 +67,7 @@ class Settings:
     lease_seconds: int = DURATION_SECONDS
     health_port: int = 0
     require_connections: bool = False
+    history: str | None = None
 
 
 @dataclass
@@ -124,12 +126,14 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     keeping = asyncio.create_task(parts.lease.keep())
     fence = Fence(parts.lease.is_leader)
     kube = KubeClient.connect(settings.own_namespace, before_write=fence.check)
+    history = RunHistoryFiles(settings.history)
     parts.supervisor = supervisor = Supervisor(
         kube,
         lambda connection: connect(connection, fence),
         LoadModelFiles(settings.load_models, clock.now),
         clock,
         inline=not settings.require_connections,
+        keep_run=history.keep,
     )
 
     def seen(plural: str, body: dict[str, Any], deleted: bool) -> None:
@@ -162,6 +166,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     await fence.wait_until_idle()
     await supervisor.close_clients()
     await kube.close()
+    await history.close()
     lost = keeping.exception() if keeping.done() else None
     await _cancelled(keeping)
     if stop.is_set():

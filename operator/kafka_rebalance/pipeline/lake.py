@@ -10,7 +10,6 @@ names. Samples are never changed; `lake_retention` merges and deletes them.
 
 import contextlib
 import hashlib
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ import pyarrow.fs
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.storage.locations import open_location
+from kafka_rebalance.storage.locations import open_location, write_whole
 
 STAMP = "%Y%m%dT%H%M%S.%fZ"
 _SPARK_SCHEMES = {"s3": "s3a"}
@@ -47,14 +46,7 @@ class Lake:
 
     def write(self, path: str, data: bytes) -> None:
         """Atomic: by a rename on a local disk; an object store publishes the object when the stream is closed."""
-        final = f"{self.root}/{path}"
-        if self.filesystem.type_name != "local":
-            self._put(final, data)
-            return
-        self.filesystem.create_dir(final.rpartition("/")[0], recursive=True)
-        unfinished = f"{final}.{uuid.uuid4().hex}.part"
-        self._put(unfinished, data)
-        self.filesystem.move(unfinished, final)
+        write_whole(self.filesystem, f"{self.root}/{path}", data)
 
     def read(self, path: str) -> bytes:
         """The bytes of one file."""
@@ -92,11 +84,6 @@ class Lake:
         """Delete a directory with what is in it; no error if it is gone."""
         with contextlib.suppress(FileNotFoundError):
             self.filesystem.delete_dir(f"{self.root}/{path}")
-
-    def _put(self, path: str, data: bytes) -> None:
-        # Otherwise Arrow would compress a file that ends in .gz a second time.
-        with self.filesystem.open_output_stream(path, compression=None) as stream:
-            stream.write(data)
 
 
 def clusters(lake: Lake) -> list[str]:

@@ -47,6 +47,7 @@ from kafka_rebalance.reconcile.observe.observer import Changes, Look, Observer
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
+from kafka_rebalance.reconcile.report.run_recorder import KeepRun, RunRecorder
 from kafka_rebalance.reconcile.runs.opening import ConfiguredCapacity, LoadModels, Runs
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 from kafka_rebalance.reconcile.state.record import Stores
@@ -70,13 +71,13 @@ class Rounds:
         capacity: ConfiguredCapacity,
         clock: Clock,
         wake: Callable[[], None],
+        keep_run: KeepRun,
     ) -> None:
         self.rebalances: dict[str, Rebalance] = {}
         self.throttle = ClusterThrottle(info.cluster_id, admin, keeper, resources, clock)
         self.info = info
         """The cluster as last read."""
-        self._cluster_id = info.cluster_id
-        self._admin = admin
+        self._cluster_id, self._admin = info.cluster_id, admin
         self._resources = resources
         self._clock = clock
         self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id)
@@ -92,6 +93,7 @@ class Rounds:
         self._windows = WindowClock()
         self._turns = Turns(clock)
         self._awaited: dict[str, str] = {}
+        self._recorder = RunRecorder(info.cluster_id, clock, keep_run)
 
     async def next_round(self) -> float:
         """Prepare what is stored; observe, decide, act and report what runs; then close what has ended.
@@ -107,12 +109,10 @@ class Rounds:
         ]
         sent = False
         if running:
-            vitals = await self._observer.vitals(info)
-            look = await self._observe(running, info)
+            vitals, look = await self._observer.vitals(info), await self._observe(running, info)
             postponed = deleted_meanwhile(running)
             self._replan_for_edits(running)
-            running = [r for r in running if r not in postponed]
-            rebalances = [r for r in rebalances if r not in postponed]
+            running, rebalances = ([r for r in some if r not in postponed] for some in (running, rebalances))
             orders = self._decide(running, look, vitals)
             sent = await self._act(running, orders, look, info)
             await self._report_running(running, look.observation.cluster)
@@ -120,6 +120,7 @@ class Rounds:
             await self._keep_throttle(info)
         await self.throttle.restore_unclaimed(info)
         await self._close(running, info)
+        self._recorder.keep_ended()
         for rebalance in rebalances:
             if rebalance not in running or rebalance.record.loaded_run is None:
                 await self._report(rebalance, ClusterState(self._cluster_id, info.brokers, version=info.version))
@@ -233,8 +234,7 @@ class Rounds:
                 rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
                 self._judge(rebalance, direction_of(rebalance), look.observation, look.changes)
         free, on_disk, ruling = self._observer.disks, self._observer.replica_bytes, self.throttle.ruling
-        lists = self.throttle.list_budget
-        incomplete = self._observer.was_incomplete
+        lists, incomplete = self.throttle.list_budget, self._observer.was_incomplete
         orders = orders_for(running, look.observation.cluster, ruling, free, on_disk, lists, incomplete)
         for rebalance in running:
             found = orders[rebalance.uid]
@@ -320,8 +320,8 @@ class Rounds:
         submitted = {uid: order.alters for uid, order in orders.items()}
         extended = await self.throttle.apply_claims(opened, cluster, submitted)
         for rebalance in opened:
-            throttle, full = extended.findings[rebalance.uid], rebalance.assessment.list_full
-            full |= extended.left_out & submitted.get(rebalance.uid, {}).keys()
+            full = rebalance.assessment.list_full | (extended.left_out & submitted.get(rebalance.uid, {}).keys())
+            throttle = extended.findings[rebalance.uid]
             rebalance.assessment = replace(rebalance.assessment, throttle=throttle, list_full=full)
         return extended.uncovered
 
@@ -347,6 +347,7 @@ class Rounds:
         for rebalance in running:
             advance = advance_of(rebalance, cluster, observed.replica_bytes, observed.produce_rates, now)
             rebalance.assessment = replace(rebalance.assessment, advance=advance)
+            self._recorder.follow(rebalance, cluster, observed.replica_bytes)
             # If it was deleted since it was judged, what goes back and what prevents that is not known yet.
             if not rebalance.desired.deleted_since(rebalance.memory.prepared):
                 await self._report(rebalance, cluster)

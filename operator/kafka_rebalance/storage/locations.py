@@ -6,6 +6,7 @@ message: `Location.name` has neither user, password nor query.
 
 import os
 import re
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,23 @@ def open_location(uri: str) -> Location:
         # The text of the error contains the URI.
         raise Permanent(Reason.LAKE_UNUSABLE, f"{name} cannot be opened ({type(error).__name__})") from error
     return Location(filesystem, root.rstrip("/"), name)
+
+
+def write_whole(filesystem: Any, path: str, data: bytes) -> None:
+    """Atomic: by a rename on a local disk; an object store publishes the object when the stream is closed."""
+    if filesystem.type_name != "local":
+        _put(filesystem, path, data)
+        return
+    filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+    unfinished = f"{path}.{uuid.uuid4().hex}.part"
+    _put(filesystem, unfinished, data)
+    filesystem.move(unfinished, path)
+
+
+def _put(filesystem: Any, path: str, data: bytes) -> None:
+    # Otherwise Arrow would compress a file that ends in .gz a second time.
+    with filesystem.open_output_stream(path, compression=None) as stream:
+        stream.write(data)
 
 
 def without_credentials(uri: str) -> str:

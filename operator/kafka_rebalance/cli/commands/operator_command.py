@@ -47,6 +47,11 @@ def _own_name() -> str:
     help="Directory or s3:// URI with the load models of the pipeline, one per cluster id.",
 )
 @click.option(
+    "--history",
+    metavar="URI",
+    help="Lake, a directory or s3:// URI, that gets the steps of each run that has ended. [default: none]",
+)
+@click.option(
     "--health-port",
     type=click.IntRange(0, 65535),
     default=0,
@@ -65,6 +70,7 @@ def operator(
     identity: str,
     lease_seconds: int,
     load_models: str | None,
+    history: str | None,
     health_port: int,
     require_connections: bool,
     log_level: str,
@@ -76,6 +82,6 @@ def operator(
     from kafka_rebalance.app.process import Settings, run_operator
 
     settings = Settings(
-        identity, namespaces, own_namespace, load_models, lease_seconds, health_port, require_connections
+        identity, namespaces, own_namespace, load_models, lease_seconds, health_port, require_connections, history
     )
     asyncio.run(run_operator(settings))

@@ -61,10 +61,14 @@ class LoadedRun:
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """What the status says of a run whose plan is put away: why that was empty, how many partitions were skipped."""
+    """What the status says of a run whose plan is put away: why that was empty, how many partitions were skipped.
+
+    ``run``: its record as it was closed; it may not be stored any more.
+    """
 
     why_empty: str
     left_alone: int
+    run: Run | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,59 @@
+"""Writes the records of ended runs to the lake, off the event loop: nothing waits for it or fails by it."""
+
+import asyncio
+import logging
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.model.run_record import RunRecord
+
+log = logging.getLogger(__name__)
+
+_MOST_WAITING = 100
+"""Runs that are not written yet. A store that hangs costs the newer ones, not memory without end."""
+_CLOSE_SECONDS = 5.0
+
+
+class RunHistoryFiles:
+    """``place`` is the lake, a directory or the URI of one; None: no history is kept."""
+
+    def __init__(self, place: str | None) -> None:
+        self._place = place
+        self._waiting: set[Future[None]] = set()
+        # A thread of its own: a store that hangs must not use up those of the event loop.
+        self._thread = ThreadPoolExecutor(1, "run-history")
+
+    def keep(self, record: RunRecord) -> None:
+        """Store a record some time soon. Never raises, never waits."""
+        if self._place is None:
+            return
+        if len(self._waiting) >= _MOST_WAITING:
+            log.warning("run %s is not in the history: %d others wait for the store", record.run_id, _MOST_WAITING)
+            return
+        writing = self._thread.submit(self._write, self._place, record)
+        self._waiting.add(writing)
+        writing.add_done_callback(self._waiting.discard)
+
+    async def close(self) -> None:
+        """Give what is being written a few seconds to end."""
+        waiting = [asyncio.wrap_future(writing) for writing in list(self._waiting)]
+        if waiting:
+            await asyncio.wait(waiting, timeout=_CLOSE_SECONDS)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _write(self, place: str, record: RunRecord) -> None:
+        # Imported where it is used: an operator without a history does not pay for pyarrow.
+        from kafka_rebalance.storage.locations import open_location, without_credentials
+        from kafka_rebalance.storage.run_history import write_run
+
+        name = f"{record.namespace}/{record.name}"
+        try:
+            path = write_run(open_location(place), record)
+            log.info("%s: %d steps of its run are in %s", name, len(record.steps), path)
+        except RebalanceError as error:
+            log.warning("%s: its run is not in the history: %s", name, error.message)
+        except OSError as error:
+            place = without_credentials(place)
+            log.warning("%s: its run is not in the history: %s was not written (%s)", name, place, type(error).__name__)
+        except Exception:
+            log.exception("%s: its run is not in the history", name)

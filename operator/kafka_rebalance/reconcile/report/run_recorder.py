@@ -1,0 +1,190 @@
+"""Follows the steps of open runs, for the history: a record of each run when it has ended.
+
+Only `Rounds` calls it. It reads what a round has found out anyway, and looks only at what is in flight. What it knows
+is lost with the process: of a run that goes on after a restart the record is not complete, and says so.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from kafka_rebalance.clock import Clock
+from kafka_rebalance.execution.progress import ReplicaBytes
+from kafka_rebalance.execution.reassignment_throttle import ClusterRates
+from kafka_rebalance.execution.steps import Alter
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.run_record import RunRecord, StepRecord
+from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+
+MAX_STEPS = 500_000
+"""Of a longer run the rest is not recorded, and it is not complete."""
+_UNKNOWN = "Unknown"
+KeepRun = Callable[[RunRecord], None]
+"""Stores the record of a run that has ended. Never raises, never waits."""
+
+
+def forget_run(_record: RunRecord) -> None:
+    """Keeps no history."""
+
+
+@dataclass(slots=True)
+class _OpenStep:
+    started_at: datetime
+    source: BrokerId | None
+    destinations: Replicas
+    rates: ClusterRates
+    rate_changed: bool = False
+    copies_in: int = 0
+    copies_out: int = 0
+    was_seen: bool = False
+    """Kafka has shown it in flight."""
+
+
+@dataclass(slots=True)
+class _Trace:
+    rebalance: RebalanceView
+    run: Run
+    complete: bool
+    at: float
+    limits: tuple[int, int, int]
+    active: float = 0.0
+    limits_changed: bool = False
+    open: dict[TopicPartition, _OpenStep] = field(default_factory=dict)
+    steps: list[StepRecord] = field(default_factory=list)
+
+
+class RunRecorder:
+    """The traces of the open runs of one cluster."""
+
+    def __init__(self, cluster_id: str, clock: Clock, keep: KeepRun) -> None:
+        self._cluster_id = cluster_id
+        self._clock = clock
+        self._keep = keep
+        self._since = clock.now()
+        self._traces: dict[str, _Trace] = {}
+
+    def follow(self, rebalance: RebalanceView, cluster: ClusterState, replica_bytes: ReplicaBytes) -> None:
+        """Take in what a round has found and sent. ``replica_bytes``: sizes on disk, as last read."""
+        run, assessment = rebalance.record.open_run, rebalance.assessment
+        if run is None or run.started_at is None or rebalance.record.loaded_run is None:
+            return
+        now, at, limits = self._clock.now(), self._clock.monotonic(), rebalance.desired.limits
+        rpl = limits.parallel_replicas, limits.parallel_partitions, limits.parallel_leader_movements
+        trace = self._traces.get(run.run_id)
+        if trace is None:
+            trace = _Trace(rebalance, run, complete=run.started_at >= self._since, at=at, limits=rpl)
+            self._traces[run.run_id] = trace
+        flying = assessment.judgement.since.keys()
+        if assessment.step_block is None or trace.open or flying:
+            trace.active += at - trace.at
+        trace.at, trace.run = at, run
+        trace.limits_changed |= trace.limits != rpl
+        trace.limits = rpl
+        for tp in trace.open.keys() - flying:
+            self._end(trace, tp, cluster, replica_bytes, now)
+        # What was just sent is not seen in flight before the next round.
+        begun = [tp for tp in (flying | assessment.sent) - trace.open.keys() if self._begin(trace, tp, cluster, now)]
+        rates = assessment.throttle.rates
+        for tp, step in trace.open.items():
+            step.rate_changed |= step.rates != rates
+            step.was_seen |= tp in flying
+        if begun:
+            _count_copies(trace.open, begun)
+
+    def keep_ended(self) -> None:
+        """Hand over the records of the runs that have ended since the last call, unless they have copied nothing."""
+        for run_id in [run_id for run_id, trace in self._traces.items() if not _is_open(trace)]:
+            record = self._record(self._traces.pop(run_id))
+            if record.steps:
+                self._keep(record)
+
+    def _begin(self, trace: _Trace, tp: TopicPartition, cluster: ClusterState, now: datetime) -> bool:
+        """Whether it is a step that copies."""
+        assessment, state = trace.rebalance.assessment, cluster.partitions.get(tp)
+        status = assessment.statuses.by_partition.get(tp)
+        if state is None or status is None:
+            return False
+        added = state.adding
+        if not state.in_flight and isinstance(status.call, Alter):
+            added = tuple(broker for broker in status.call.replicas if broker not in state.replicas)
+        if not added:
+            return False
+        trace.open[tp] = _OpenStep(now, state.leader, added, assessment.throttle.rates)
+        return True
+
+    def _end(
+        self, trace: _Trace, tp: TopicPartition, cluster: ClusterState, replica_bytes: ReplicaBytes, now: datetime
+    ) -> None:
+        step, state, run = trace.open.pop(tp), cluster.partitions.get(tp), trace.rebalance.record.loaded_run
+        planned = run.move_of[tp].size_bytes if run is not None and tp in run.move_of else 0
+        copied = 0
+        for broker in step.destinations:
+            on_disk = replica_bytes.get((tp, broker), 0)
+            arrived = state is not None and broker in state.isr
+            copied += (on_disk or max(0, planned)) if arrived else on_disk
+        if not copied and not step.was_seen:
+            return  # the order was not carried out
+        if len(trace.steps) >= MAX_STEPS:
+            trace.complete = False
+            return
+        into = [rate for b in step.destinations if (rate := step.rates.on(b).follower) is not None]
+        trace.steps.append(
+            StepRecord(
+                tp=tp,
+                started_at=step.started_at,
+                ended_at=now,
+                bytes_copied=copied,
+                source=step.source,
+                destinations=step.destinations,
+                leader_rate=step.rates.on(step.source).leader if step.source is not None else None,
+                follower_rate=min(into, default=None),
+                rate_changed=step.rate_changed,
+                copies_in=step.copies_in,
+                copies_out=step.copies_out,
+            )
+        )
+
+    def _record(self, trace: _Trace) -> RunRecord:
+        now, record = self._clock.now(), trace.rebalance.record
+        for tp in list(trace.open):  # abandoned, or the resource is gone
+            self._end(trace, tp, ClusterState(self._cluster_id, {}), {}, now)
+        # A run that was rolled back is not stored any more.
+        candidates = (record.run, record.ended.run if record.ended is not None else None)
+        closed = next((run for run in candidates if run is not None and run.run_id == trace.run.run_id), trace.run)
+        r, p, leaders = trace.limits
+        return RunRecord(
+            cluster_id=self._cluster_id,
+            namespace=trace.run.namespace,
+            name=trace.run.name,
+            run_id=trace.run.run_id,
+            plan_hash=trace.run.plan_hash,
+            outcome=closed.outcome.value if closed.outcome is not None else _UNKNOWN,
+            complete=trace.complete,
+            started_at=trace.run.started_at or now,
+            ended_at=closed.closed_at or now,
+            active_seconds=trace.active,
+            parallel_replicas=r,
+            parallel_partitions=p,
+            parallel_leader_movements=leaders,
+            limits_changed=trace.limits_changed,
+            steps=tuple(trace.steps),
+        )
+
+
+def _is_open(trace: _Trace) -> bool:
+    run = trace.rebalance.record.run
+    return run is not None and run.run_id == trace.run.run_id and run.open
+
+
+def _count_copies(steps: dict[TopicPartition, _OpenStep], begun: Iterable[TopicPartition]) -> None:
+    into = Counter(broker for step in steps.values() for broker in step.destinations)
+    out = Counter[BrokerId]()
+    for step in steps.values():
+        if step.source is not None:
+            out[step.source] += len(step.destinations)
+    for tp in begun:
+        step = steps[tp]
+        step.copies_in = max(into[broker] for broker in step.destinations)
+        step.copies_out = out[step.source] if step.source is not None else 0

@@ -1,0 +1,72 @@
+"""The history of runs in a lake: one immutable Parquet file for each run that has ended, with a row per step.
+
+    steps/cluster=<id>/date=YYYY-MM-DD/<end>-<run id>.parquet
+
+A file appears as a whole or not at all, so a reader needs no manifest.
+"""
+
+from datetime import UTC
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kafka_rebalance.model.run_record import RunRecord
+from kafka_rebalance.storage.locations import Location, write_whole
+
+VERSION = 1
+_TIME = pa.timestamp("us", tz="UTC")
+SCHEMA = pa.schema(
+    [
+        pa.field("version", pa.int32(), nullable=False),
+        *(pa.field(name, pa.string(), nullable=False) for name in ("cluster_id", "namespace", "name", "run_id")),
+        *(pa.field(name, pa.string(), nullable=False) for name in ("plan_hash", "outcome")),
+        pa.field("complete", pa.bool_(), nullable=False),
+        pa.field("run_started_at", _TIME, nullable=False),
+        pa.field("run_ended_at", _TIME, nullable=False),
+        pa.field("active_seconds", pa.float64(), nullable=False),
+        *(pa.field(f"parallel_{what}", pa.int32(), nullable=False) for what in ("replicas", "partitions")),
+        pa.field("parallel_leader_movements", pa.int32(), nullable=False),
+        pa.field("limits_changed", pa.bool_(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("started_at", _TIME, nullable=False),
+        pa.field("ended_at", _TIME, nullable=False),
+        pa.field("bytes_copied", pa.int64(), nullable=False),
+        pa.field("source", pa.int32()),
+        pa.field("destinations", pa.list_(pa.int32()), nullable=False),
+        pa.field("leader_rate", pa.int64()),
+        pa.field("follower_rate", pa.int64()),
+        pa.field("rate_changed", pa.bool_(), nullable=False),
+        pa.field("copies_in", pa.int32(), nullable=False),
+        pa.field("copies_out", pa.int32(), nullable=False),
+    ]
+)
+
+
+def write_run(location: Location, record: RunRecord) -> str:
+    """Store the run; the path of its file. OSError if the store does not take it."""
+    end = record.ended_at.astimezone(UTC)
+    name = f"{end.strftime('%Y%m%dT%H%M%SZ')}-{quote(record.run_id, safe='')}.parquet"
+    path = f"steps/cluster={quote(record.cluster_id, safe='')}/date={end.date().isoformat()}/{name}"
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(_rows(record), schema=SCHEMA), sink, compression="zstd")
+    write_whole(location.filesystem, f"{location.root}/{path}", sink.getvalue().to_pybytes())
+    return path
+
+
+def _rows(record: RunRecord) -> list[dict[str, Any]]:
+    run = {
+        "version": VERSION,
+        "run_started_at": record.started_at,
+        "run_ended_at": record.ended_at,
+        **{name: getattr(record, name) for name in SCHEMA.names if name in RunRecord.__slots__},
+    }
+    del run["started_at"], run["ended_at"]
+    return [
+        run
+        | {name: getattr(step, name) for name in step.__slots__ if name != "tp"}
+        | {"topic": step.tp.topic, "partition": step.tp.partition}
+        for step in record.steps
+    ]

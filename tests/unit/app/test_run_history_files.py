@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from kafka_rebalance.app import run_history_files
+from kafka_rebalance.app.run_history_files import RunHistoryFiles
+from kafka_rebalance.model.run_record import RunRecord, StepRecord
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+STEP = StepRecord(
+    tp=TopicPartition("t", 3),
+    started_at=NOON,
+    ended_at=NOON + timedelta(seconds=9),
+    bytes_copied=2**30,
+    source=BrokerId(1),
+    destinations=replicas_of(2, 3),
+    leader_rate=None,
+    follower_rate=5 << 20,
+    rate_changed=False,
+    copies_in=2,
+    copies_out=4,
+)
+
+
+def _files(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("*") if path.is_file()]
+
+
+def record(run_id: str = "run-1") -> RunRecord:
+    return RunRecord(
+        cluster_id="c/1",
+        namespace="kafka",
+        name="r",
+        run_id=run_id,
+        plan_hash="sha256:1",
+        outcome="Succeeded",
+        complete=True,
+        started_at=NOON,
+        ended_at=NOON + timedelta(seconds=10),
+        active_seconds=9.5,
+        parallel_replicas=1,
+        parallel_partitions=100,
+        parallel_leader_movements=20,
+        limits_changed=False,
+        steps=(STEP, STEP),
+    )
+
+
+async def test_a_run_is_one_whole_file(tmp_path: Path) -> None:
+    """A row per step, with the run in each; nothing half-written beside it."""
+    files = RunHistoryFiles(str(tmp_path))
+    files.keep(record())
+    await files.close()
+    (path,) = _files(tmp_path)
+    assert path.relative_to(tmp_path).as_posix() == (
+        "steps/cluster=c%2F1/date=2026-03-04/20260304T120010Z-run-1.parquet"
+    )
+    rows = pyarrow.parquet.ParquetFile(path).read().to_pylist()
+    assert len(rows) == 2
+    assert rows[0]["run_started_at"] == NOON
+    assert rows[0]["ended_at"] == NOON + timedelta(seconds=9)
+    assert (rows[0]["active_seconds"], rows[0]["complete"], rows[0]["outcome"]) == (9.5, True, "Succeeded")
+    assert (rows[0]["topic"], rows[0]["partition"], rows[0]["destinations"]) == ("t", 3, [2, 3])
+    assert (rows[0]["leader_rate"], rows[0]["follower_rate"]) == (None, 5 << 20)
+
+
+async def test_a_store_that_fails_costs_the_record_and_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In one line; the engine goes on."""
+    (tmp_path / "steps").write_text("in the way")
+    files = RunHistoryFiles(str(tmp_path))
+    with caplog.at_level(logging.WARNING):
+        files.keep(record())
+        await files.close()
+    (said,) = caplog.messages
+    assert said.startswith("kafka/r: its run is not in the history")
+
+
+async def test_a_store_that_hangs_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither by ``keep`` nor, for long, at the end; and it does not fill the memory."""
+    monkeypatch.setattr(run_history_files, "_CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr(run_history_files, "_MOST_WAITING", 3)
+    answers = threading.Event()
+    files = RunHistoryFiles(str(tmp_path))
+    monkeypatch.setattr(files, "_write", lambda *_: answers.wait(60))
+    with caplog.at_level(logging.WARNING):
+        for number in range(5):
+            files.keep(record(f"run-{number}"))
+    assert len(caplog.messages) == 2
+    async with asyncio.timeout(60):
+        await files.close()
+    answers.set()
+
+
+async def test_without_a_place_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The history is asked for with --history."""
+    monkeypatch.chdir(tmp_path)
+    files = RunHistoryFiles(None)
+    files.keep(record())
+    await files.close()
+    assert _files(tmp_path) == []

@@ -1,0 +1,97 @@
+"""What the history says of a run, with an operator whose brokers are dictionaries."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tests.fakes.stopped_clock import NOON
+from tests.fakes.walked_operator import ONE_AT_A_TIME, SUSPENDED, SlowCluster, WalkedOperator, applied, flying
+
+from kafka_rebalance.model.topology import TopicPartition
+
+
+async def ended(operator: WalkedOperator):
+    """The record of the run, whose copies arrive now."""
+    operator.kafka.arrive()
+    await operator.until_closed()
+    (record,) = operator.history
+    return record
+
+
+class TestRecord:
+    async def test_of_a_run_that_was_seen_from_start_to_end(self):
+        """Each copy with its bytes, brokers, rates and times; the run with its limits."""
+        record = await ended(await flying(throttle={"leaderRate": "5Mi", "followerRate": "3Mi"}))
+        assert (record.namespace, record.name, record.outcome) == ("kafka", "r", "Succeeded")
+        assert record.complete
+        assert (record.parallel_replicas, record.parallel_partitions, record.parallel_leader_movements) == (1, 1, 20)
+        assert record.started_at > NOON
+        first, second = record.steps
+        assert {first.tp, second.tp} < {TopicPartition("t", p) for p in range(4)}
+        for step in record.steps:
+            assert (step.source, step.destinations, step.bytes_copied) == (1, (2,), 100)
+            assert (step.leader_rate, step.follower_rate, step.rate_changed) == (5 << 20, 3 << 20, False)
+            assert (step.copies_in, step.copies_out) == (1, 1)
+        assert record.started_at <= first.started_at < first.ended_at <= second.started_at < second.ended_at
+        assert record.active_seconds >= (second.ended_at - first.started_at).total_seconds()
+
+    async def test_copies_at_the_same_time_are_counted(self):
+        """Of the brokers of a step, the busiest."""
+        operator = applied(execution={"parallelPartitionCount": 10})
+        await operator.until_true(lambda: len(operator.kafka.flying) == 2)
+        record = await ended(operator)
+        assert [(step.copies_in, step.copies_out) for step in record.steps] == [(2, 2)] * 2
+
+    async def test_a_run_that_moves_nothing_leaves_none(self):
+        """There is nothing to learn from it."""
+        operator = applied(SlowCluster(rows=((1,), (2,))))
+        await operator.until("NothingToDo")
+        assert operator.history == []
+
+
+class TestNotAll:
+    async def test_after_a_restart_the_record_is_not_complete(self):
+        """What was copied before, this operator has not seen."""
+        operator = await flying()
+        operator.clock.at += timedelta(seconds=5)
+        operator.restart()
+        await operator.round()
+        record = await ended(operator)
+        assert not record.complete
+        assert len(record.steps) == 2
+
+    async def test_time_at_rest_does_not_count(self):
+        """A run that somebody suspends for an hour is no slower."""
+        operator = await flying()
+        operator.edit(execution=SUSPENDED)
+        operator.kafka.arrive()
+        for _ in range(5):
+            await operator.round()
+        operator.clock.at += timedelta(hours=1)
+        await operator.round()
+        operator.edit(execution=ONE_AT_A_TIME)
+        record = await ended(operator)
+        assert (record.ended_at - record.started_at) > timedelta(hours=1)
+        assert record.active_seconds < 60
+
+    async def test_changed_rates_and_limits_are_named(self):
+        """Such a run says little about either."""
+        operator = await flying(throttle={"leaderRate": "5Mi", "followerRate": "5Mi"})
+        operator.edit(throttle={"leaderRate": "9Mi", "followerRate": "9Mi"}, execution={"parallelPartitionCount": 2})
+        await operator.round()
+        await operator.round()
+        record = await ended(operator)
+        assert record.limits_changed
+        assert record.parallel_partitions == 2
+        assert record.steps[0].rate_changed
+
+
+class TestEnds:
+    async def test_of_a_rollback(self):
+        """The copies of both ways are steps of one run."""
+        operator = await flying()
+        operator.delete()
+        operator.kafka.slow = set()
+        await operator.until_gone()
+        (record,) = operator.history
+        assert record.outcome == "RolledBack"
