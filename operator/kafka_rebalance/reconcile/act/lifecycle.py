@@ -253,10 +253,8 @@ class Lifecycle:
         """Forget what belonged to the open run, but for what the status says of it afterwards."""
         opened = rebalance.record.loaded_run
         if opened is not None:
-            budget_reached = Reason.BUDGET_REACHED if opened.plan.imbalance is not None else ""
-            ended = EndedRun(
-                opened.plan.reason or budget_reached, len(skipped_partitions(rebalance)), rebalance.record.run
-            )
+            why = opened.plan.reason or (Reason.BUDGET_REACHED if opened.plan.imbalance is not None else "")
+            ended = EndedRun(why, len(skipped_partitions(rebalance)), rebalance.record.run)
             rebalance.record = replace(rebalance.record, loaded_run=None, origins={}, ended=ended)
         memory = replace(rebalance.memory, cordons_done=frozenset(), expected_rates=None, empty_since=None)
         rebalance.memory = replace(memory, uncordoning_since=None, unseen_since=None)
