@@ -219,7 +219,7 @@ class Reason(StrEnum):
     OTHER_CLUSTER = "OtherCluster", "the brokers belong to another cluster than the run"
 
     # Pipeline
-    EXTRA_MISSING = "ExtraMissing", "the optional dependencies of the pipeline are not installed"
+    EXTRA_MISSING = "ExtraMissing", "a library that the command needs is not installed"
     NOT_IN_POD = "NotInPod", "Spark can start executor Pods only from within a Pod"
     CONSUMPTION_UNKNOWN = "ConsumptionUnknown", "Kafka does not say what a group of consumers has read"
     METRICS_UNAVAILABLE = "MetricsUnavailable", "Prometheus does not answer, or not with the metrics of the brokers"

@@ -10,9 +10,11 @@ import signal
 import sys
 
 import click
+from click.shell_completion import CompletionItem
 
 from kafka_rebalance.cli.exit_codes import EXIT_FAILED, EXIT_REFUSED
 from kafka_rebalance.errors import RebalanceError, Refused
+from kafka_rebalance.reasons import Reason
 
 # Errors of writing to a full or broken disk. Any other system error without a file name is a defect: show its stack.
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
@@ -21,6 +23,7 @@ _COMMANDS = {
     "approve": "Approve the plan of a KafkaRebalance.",
     "cancel": "Cancel a KafkaRebalance by deleting it.",
     "check-install": "Verify the installation of the operator.",
+    "completion": "Print the completion script for a shell.",
     "diff": "Show what the plan of a KafkaRebalance changes.",
     "doctor": "Find problems that a Kafka cluster does not recover from.",
     "drain": "Empty brokers with a KafkaRebalance.",
@@ -62,6 +65,13 @@ class _LazyGroup(click.Group):
         commands = (found for found in vars(module).values() if isinstance(found, click.Command))
         return next(found for found in commands if found.name == cmd_name)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Without importing the commands, which the user would wait for."""
+        named = [CompletionItem(name, help=line) for name, line in sorted(_COMMANDS.items())]
+        return [item for item in named if item.value.startswith(incomplete)] + click.Command.shell_complete(
+            self, ctx, incomplete
+        )
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -100,6 +110,15 @@ def main() -> None:
         sys.exit(EXIT_REFUSED)
     except RebalanceError as failed:
         click.echo(f"failed ({failed.reason}): {failed.message}", err=True)
+        sys.exit(EXIT_FAILED)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.partition(".")[0] == "kafka_rebalance":
+            raise
+        click.echo(
+            f"failed ({Reason.EXTRA_MISSING}): {missing.name} is not installed: this command needs the complete "
+            "program, pip install kafka-rebalance-operator",
+            err=True,
+        )
         sys.exit(EXIT_FAILED)
     except OSError as error:
         if error.errno in _UNWRITABLE:

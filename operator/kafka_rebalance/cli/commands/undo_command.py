@@ -22,8 +22,7 @@ from kafka_rebalance.kube.api_errors import NotFound
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.retention import PLAN_RETENTION
-from kafka_rebalance.reconcile.state.record import LoadedRun, loaded_run_of
+from kafka_rebalance.reconcile.state.record import PLAN_RETENTION, LoadedRun, loaded_run_of
 from kafka_rebalance.units import format_bytes
 
 _KEPT = {

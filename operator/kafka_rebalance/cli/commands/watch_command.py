@@ -13,8 +13,8 @@ from rich.text import Text
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaRebalance, parse_rebalance
+from kafka_rebalance.cli.exit_codes import EXIT_NO
 from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, namespace_options
-from kafka_rebalance.errors import Permanent
 from kafka_rebalance.kube.client import Json
 from kafka_rebalance.units import format_bytes, format_rate
 
@@ -26,12 +26,13 @@ _BATCH_ROWS = 5
 @click.argument("name")
 @namespace_options
 @click.option("--until", type=click.IntRange(0, 100), help="Stop at this percentage.")
-@click.option("--exit-on-stall", is_flag=True, help="Exit with 1 when the rebalance stalls.")
+@click.option("--exit-on-stall", is_flag=True, help="Exit with 4 when the rebalance stalls.")
 def watch(name: str, scope: ResourceScope, until: int | None, exit_on_stall: bool) -> None:
     """Follow KafkaRebalance NAME until it has succeeded, is undone or is deleted."""
     stuck = asyncio.run(_follow(scope, name, until, exit_on_stall=exit_on_stall))
     if stuck is not None:
-        raise Permanent(*stuck)
+        click.echo(f"stalled ({stuck[0]}): {stuck[1]}", err=True)
+        sys.exit(EXIT_NO)
 
 
 async def _follow(scope: ResourceScope, name: str, until: int | None, *, exit_on_stall: bool) -> tuple[str, str] | None:

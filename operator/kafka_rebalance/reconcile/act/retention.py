@@ -3,18 +3,16 @@
 import asyncio
 import logging
 from dataclasses import replace
-from datetime import timedelta
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.reconcile.state.record import PLAN_RETENTION, Stores
 
 log = logging.getLogger(__name__)
 
-PLAN_RETENTION = timedelta(days=30)
 _EVERY_SECONDS = 6 * 3600.0
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.partition_status import PartitionMove
@@ -11,6 +12,9 @@ from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
+
+PLAN_RETENTION = timedelta(days=30)
+"""How long plan and origins of a run are kept after its end, if its resource is deleted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ import pytest
 
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import replicas_of
-from kafka_rebalance.reconcile.act.retention import PLAN_RETENTION, sweep
-from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.reconcile.act.retention import sweep
+from kafka_rebalance.reconcile.state.record import PLAN_RETENTION, Stores
 
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)
 YOUNG = NOW - PLAN_RETENTION + timedelta(seconds=1)

@@ -1,0 +1,59 @@
+"""What commands need of the libraries that are installed by default: a laptop without a solver is enough for most."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.fakes.whole_program import run_program
+
+PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
+NOT_THIN = ("ortools", "numba", "numpy", "pyarrow", "pyspark", "kafka", "confluent_kafka", "kopf", "aiohttp")
+"""Modules of the dependencies that the group cli lacks."""
+
+_BLOCKED = f"""
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {NOT_THIN!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocked())
+from tests.unit.cli.commands.resource_runs import HASH, WAITING, body, program, status, world
+from tests.fakes.whole_program import run_program
+found = world(body({{"approval": {{"policy": "Manual"}}}}, status(WAITING)))
+for arguments in (
+    ("status", "r"), ("list", "-A"), ("diff", "r"), ("history",), ("approve", "r", "-y"), ("suspend", "r"),
+    ("throttle", "r", "--unlimited"), ("cancel", "r", "-y"),
+):
+    done = program(found, *arguments)
+    assert done.code == 0, (arguments, done)
+drain = ("drain", "4", "--connection", "c")
+for arguments in (("lint", "-"), ("--help",), ("completion", "bash"), drain, ("watch", "-h"), ("undo", "-h")):
+    done = run_program(*arguments)
+    assert done.code == 0, (arguments, done)
+done = run_program("snapshot", "-h")
+assert done.code == 1 and done.err == (
+    "failed (ExtraMissing): confluent_kafka is not installed: this command needs the complete program, "
+    "pip install kafka-rebalance-operator\\n"
+), done
+"""
+
+
+def test_the_commands_of_resources_need_no_solver_and_no_kafka_client() -> None:
+    """Nor Arrow, nor Spark. In a process of its own, in which those cannot be imported."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", _BLOCKED], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_thin_installation_is_a_part_of_the_complete_one() -> None:
+    thin = set(PROJECT["dependency-groups"]["cli"])
+    assert thin < set(PROJECT["project"]["dependencies"])
+
+
+def test_a_defect_of_ours_is_not_taken_for_a_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kafka_rebalance.cli.commands.steps_command", None)
+    with pytest.raises(ModuleNotFoundError):
+        run_program("steps", "--current", "1", "--target", "2")
