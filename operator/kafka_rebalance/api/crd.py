@@ -41,9 +41,14 @@ class _Resource:
     short_name: str
     columns: tuple[tuple[str, str, str, str], ...]
     """name, type, JSON path, description"""
+    wide: tuple[tuple[str, str, str, str], ...] = ()
+    """More columns, for `kubectl get -o wide`."""
 
 
 _STATE = '.status.conditions[?(@.type=="Ready")].reason'
+_CLUSTER = ("Cluster", "string", ".status.clusterId", "Id of the Kafka cluster.")
+_CATEGORY = "kafka-rebalance"
+"""`kubectl get kafka-rebalance` lists all kinds. Not "kafka" or "strimzi", which Strimzi's resources have."""
 _AGE = ("Age", "date", ".metadata.creationTimestamp", "Time since the resource was created.")
 
 _RESOURCES = (
@@ -54,10 +59,11 @@ _RESOURCES = (
         short_name="krc",
         columns=(
             ("State", "string", _STATE, "Reason of the Ready condition."),
-            ("Cluster", "string", ".status.clusterId", "Id of the Kafka cluster."),
+            _CLUSTER,
             ("Brokers", "integer", ".status.brokers.live", "Number of live brokers."),
             _AGE,
         ),
+        wide=(("Version", "string", ".status.kafkaVersion", "Version of Kafka, as far as the brokers tell."),),
     ),
     _Resource(
         model=v1alpha1.KafkaRebalance,
@@ -73,6 +79,12 @@ _RESOURCES = (
             ("Throttle", "string", ".status.display.throttle", "Throttle in force."),
             _AGE,
         ),
+        wide=(
+            _CLUSTER,
+            ("Moves", "integer", ".status.plan.replicaMoves", "Replica moves of the plan."),
+            ("Approval", "string", ".spec.approval.policy", "Whether the plan requires approval."),
+            ("Completed", "string", ".status.completedAt", "When the last run ended."),
+        ),
     ),
     _Resource(
         model=v1alpha1.KafkaReassignmentThrottle,
@@ -87,6 +99,7 @@ _RESOURCES = (
             ("Foreign", "integer", ".status.foreignReassignments", "Throttled reassignments that other tools started."),
             _AGE,
         ),
+        wide=(_CLUSTER, ("Freeze", "boolean", ".spec.freeze", "Whether no rebalance submits new steps.")),
     ),
 )
 
@@ -110,6 +123,7 @@ def _definition(resource: _Resource) -> Schema:
                 "plural": resource.plural,
                 "singular": resource.singular,
                 "shortNames": [resource.short_name],
+                "categories": [_CATEGORY],
             },
             "scope": "Namespaced",
             "versions": [
@@ -121,6 +135,10 @@ def _definition(resource: _Resource) -> Schema:
                     "additionalPrinterColumns": [
                         {"name": name, "type": kind_, "jsonPath": path, "description": description}
                         for name, kind_, path, description in resource.columns
+                    ]
+                    + [
+                        {"name": name, "type": kind_, "jsonPath": path, "description": description, "priority": 1}
+                        for name, kind_, path, description in resource.wide
                     ],
                     "schema": {"openAPIV3Schema": _root(resource.model)},
                 }

@@ -228,7 +228,7 @@ class ProgressStatus(ApiModel):
     )
     bytes: ByteProgress = Field(description="Bytes of the plan.")
     rate: Count | None = Field(default=None, description="Recent copy rate in bytes per second.")
-    estimated_completion: ShortText | None = Field(
+    estimated_completion: Timestamp | None = Field(
         default=None, description="Estimated time of completion at the recent rate."
     )
     started_at: Timestamp | None = Field(default=None, description="When the run submitted its first step.")
@@ -299,6 +299,9 @@ class KafkaRebalanceStatus(ResourceStatus):
     )
     current_batch_size: Count = Field(default=0, description="Number of partitions in flight.")
     throttle: ThrottleStatus | None = Field(default=None, description="The current throttle.")
+    completed_at: Timestamp | None = Field(
+        default=None, description="When the last run ended. Absent while a run is open, and before the first one."
+    )
     skipped: Annotated[tuple[SkippedRow, ...], Field(max_length=MAX_SKIPPED_ROWS, json_schema_extra=_ATOMIC)] = Field(
         default=(), description="Skipped partitions; at most 50."
     )

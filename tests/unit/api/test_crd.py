@@ -76,6 +76,31 @@ class TestSchema:
         assert [name["shortNames"] for name in names] == [["krc"], ["krb"], ["krt"]]
 
 
+class TestKubectl:
+    """What `kubectl get` shows."""
+
+    def test_one_category_has_all_kinds(self) -> None:
+        """Strimzi's resources are in the category "strimzi"."""
+        names = [definition["spec"]["names"] for definition in definitions().values()]
+        assert [name["categories"] for name in names] == [["kafka-rebalance"]] * 3
+
+    def test_wide_columns_follow_the_others(self) -> None:
+        """Column names are unique, and only those of -o wide have a priority."""
+        for definition in definitions().values():
+            (version,) = definition["spec"]["versions"]
+            columns = version["additionalPrinterColumns"]
+            priorities = [column.get("priority", 0) for column in columns]
+            assert priorities == sorted(priorities)
+            assert priorities[-1] == 1
+            assert len({column["name"] for column in columns}) == len(columns)
+
+    def test_times_are_times(self) -> None:
+        """A client may sort and compare them."""
+        status = dict(all_fields())
+        for path in ("completedAt", "progress.estimatedCompletion", "progress.startedAt"):
+            assert status[f"KafkaRebalance.status.{path}"]["format"] == "date-time"
+
+
 class TestStructural:
     """The translation refuses an unknown keyword instead of dropping it."""
 

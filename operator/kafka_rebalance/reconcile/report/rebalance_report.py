@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from kafka_rebalance.api import resource_status as shown
 from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_condition, set_condition, summarise, warn
 from kafka_rebalance.api.execution_spec import ApprovalPolicy
-from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.spec_warnings import rebalance_warnings
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
@@ -38,7 +37,7 @@ def build_status(
 ) -> shown.KafkaRebalanceStatus:
     """The whole status. ``problem``: what went wrong, where the rebalance has no problem of its own."""
     desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
-    before = rebalance.memory.built or desired.status
+    before, run = rebalance.memory.built or desired.status, rebalance.record.run
     rows, size = _batch(rebalance, cluster, replica_bytes), None
     if opened is not None and not cluster.partitions and assessment.statuses.copying:
         # Nothing was read in this round, and what was in flight before most likely still is.
@@ -49,6 +48,7 @@ def build_status(
             "cluster_id": cluster.cluster_id or before.cluster_id,
             "current_batch": tuple(rows[: shown.MAX_BATCH_ROWS]),
             "current_batch_size": len(rows) if size is None else size,
+            "completed_at": run.closed_at if run is not None else before.completed_at,
             "conditions": _conditions(rebalance, before.conditions, rebalance.memory.error or problem, cluster, now),
         }
     )
@@ -232,7 +232,7 @@ def _progress(rebalance: RebalanceView, opened: LoadedRun, now: datetime) -> sho
         steps=shown.StepProgress(completed=advance.steps_completed, in_flight=found.partitions_in_flight),
         bytes=shown.ByteProgress(total=found.bytes_total, moved=found.bytes_moved),
         rate=round(rate),
-        estimated_completion=format_time(now + timedelta(seconds=eta[1])) if eta else None,
+        estimated_completion=now + timedelta(seconds=eta[1]) if eta else None,
         started_at=run.started_at,
         above_replication_factor=found.above_replication_factor,
     )

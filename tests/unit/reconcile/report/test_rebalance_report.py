@@ -96,7 +96,8 @@ class TestNumbers:
         status = status_of(mine)
         assert (status.plan.partitions, status.plan.replica_moves, status.plan.data_to_move) == (1, 1, 100)
         assert (status.progress.percent, status.progress.bytes.moved) == (50, 2**20)
-        assert status.progress.estimated_completion == "2026-01-01T12:02:05Z"  # the longer estimate
+        written = status.as_patch()["status"]["progress"]
+        assert written["estimatedCompletion"] == "2026-01-01T12:02:05Z"  # the longer estimate
         shown = status.display
         assert (shown.progress, shown.moved, shown.eta) == ("50%", "1.0 MiB/2.0 MiB", "1m-2m")
         assert shown.throttle == "1.0 MiB/s"
@@ -121,6 +122,17 @@ class TestNumbers:
         assert shown.started_at is None
         recorded(mine, run=replace(mine.record.run, started_at=NOW))  # the plan's own copy of the record is older
         assert status_of(mine).progress.started_at == NOW
+
+    def test_when_it_ended(self):
+        """Not while a run is open, and not forgotten by an operator that has not read the record yet."""
+        mine = rebalance(progress=MOVED)
+        assert status_of(mine).completed_at is None
+        recorded(mine, run=replace(mine.record.run, closed_at=NOW))
+        ended = status_of(mine)
+        assert ended.as_patch()["status"]["completedAt"] == "2026-01-01T12:00:00Z"
+        recorded(mine, run=None)
+        remembered(mine, built=ended)
+        assert status_of(mine).completed_at == NOW
 
     def test_no_end_is_promised_while_nothing_moves(self):
         """A dash, not a guess."""
