@@ -93,7 +93,7 @@ lint: install  ## run ruff, mypy and import-linter, and check the source root
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
 
-bench: install  ## time the planner
+bench: install  ## time the planner, and the start of the program
 	@$(PYTHON) -m benchmarks
 
 bench-files: install  ## time reading and writing a million partitions, and write docs/benchmarks.md; several minutes

@@ -1,4 +1,5 @@
 """Times planning against a from-scratch placement of the same cluster; prints ratios, cluster sizes and machine load.
+Then the CPU time that the program takes to start.
 
 python -m benchmarks
 """
@@ -9,6 +10,7 @@ import statistics
 import time
 from collections import Counter
 
+from benchmarks import startup
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition
 from kafka_rebalance.planning import PartitionInput, PlanRequest, plan
 
@@ -73,6 +75,8 @@ def main() -> None:
             f"{partitions:>10} {brokers:>8} {median:>8.2f} {spread:>12} {ratio:>10.0f} "
             f"{made.replica_moves:>8} {made.certificate.lower_bound:>8} {made.certificate.optimal}"
         )
+    print()
+    startup.main()
 
 
 if __name__ == "__main__":
