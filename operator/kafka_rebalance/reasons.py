@@ -229,6 +229,8 @@ class Reason(StrEnum):
     NO_SAMPLES = "NoSamples", "the lake has no samples of the cluster"
     CLUSTER_FILE_INVALID = "ClusterFileInvalid", "a cluster file of a fleet cannot be read"
     PLANS_MISSING = "PlansMissing", "some clusters of a fleet could not be planned"
+    NO_HISTORY = "NoHistory", "the lake has too few ended runs of the cluster to learn durations from"
+    DURATION_MODEL_INVALID = "DurationModelInvalid", "a duration model file cannot be read"
     LOAD_MODEL_INVALID = "LoadModelInvalid", "a load model file cannot be read"
     LOAD_MODEL_STALE = "LoadModelStale", "the load model is too old, from the future, or of another cluster"
     RATES_UNKNOWN = "RatesUnknown", "goals.load needs rates that the load model does not have"

@@ -45,6 +45,17 @@ def open_location(uri: str) -> Location:
     return Location(filesystem, root.rstrip("/"), name)
 
 
+def read_object(uri: str, limit: int = 1 << 24) -> bytes:
+    """The bytes of a small file anywhere. Transient (LakeUnusable) if it is not there or cannot be read."""
+    location = open_location(uri)
+    try:
+        with location.filesystem.open_input_stream(location.root, compression=None) as stream:
+            data: bytes = stream.read(limit)
+    except OSError as error:
+        raise store_failed(f"{location.name} cannot be read", error) from error
+    return data
+
+
 def write_whole(filesystem: Any, path: str, data: bytes) -> None:
     """Atomic: by a rename on a local disk; an object store publishes the object when the stream is closed."""
     if filesystem.type_name != "local":

@@ -84,7 +84,8 @@ def explain(
 
 
 # All options that define the plan.
-explain.params[:0] = [option for option in plan_command.params if option.name not in {"everything", "output"}]
+_OF_PLAN_ONLY = {"everything", "output", "durations", "finish_within"}
+explain.params[:0] = [option for option in plan_command.params if option.name not in _OF_PLAN_ONLY]
 
 
 def _check_curve(request: PlanRequest) -> None:

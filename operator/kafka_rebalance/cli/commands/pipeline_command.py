@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from kafka_rebalance.cli.commands.durations_command import history
 from kafka_rebalance.cli.commands.fleet_command import fleet
 from kafka_rebalance.cli.commands.metrics_command import metrics_command
 from kafka_rebalance.cli.options.connection_options import kafka_connection
@@ -393,3 +394,4 @@ async def _one(sampler: Any, lake: str) -> None:
 
 pipeline.add_command(fleet)
 pipeline.add_command(metrics_command)
+pipeline.add_command(history)

@@ -15,9 +15,10 @@ from kafka_rebalance.cli.commands.steps_command import BROKER_LIST
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.files.load_model_file import read_load_model
 from kafka_rebalance.cli.files.rebalance_file import read_spec
+from kafka_rebalance.cli.options.duration_options import duration_sentences, expected_duration
 from kafka_rebalance.cli.options.load_goal_option import load_goal
 from kafka_rebalance.cli.options.log_dirs_option import LogDirOptions, drained_log_dir, log_dir_band, log_dir_options
-from kafka_rebalance.cli.options.parsed_value import ParsedValue
+from kafka_rebalance.cli.options.parsed_value import ParsedValue, duration
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.load_table import load_document
 from kafka_rebalance.cli.tables.log_dir_table import log_dir_document, log_dirs_row, places_of
@@ -108,19 +109,32 @@ _NO_SPEC = KafkaRebalanceSpec(kafka=KafkaSource(bootstrap_servers="unused:9092")
     help="Log dir to be emptied, for example 3:/data/2. May be repeated.",
 )
 @click.option("--load-model", metavar="FILE", help="Load model, a file or s3:// URI, with rates and missing sizes.")
+@click.option("--durations", metavar="FILE", help="Duration model, a file or s3:// URI: prints the ETA of the plan.")
+@click.option(
+    "--finish-within",
+    type=duration(minimum=1),
+    help="With --durations: prints the lowest throttle with which the plan ends in this time, for example 8h.",
+)
 @click.option("--all", "everything", is_flag=True, help="Print unchanged partitions too.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 @without_collector()
-def plan(*, everything: bool, output: str, **given: Any) -> None:
+def plan(*, everything: bool, output: str, durations: str | None, finish_within: int | None, **given: Any) -> None:
     """Plan the fewest replica moves that balance a cluster, and print Kafka's reassignment JSON.
 
     Options override the resource of --rebalance.
     """
+    if finish_within is not None and durations is None:
+        raise click.UsageError("--finish-within requires --durations, which `pipeline history` makes")
     options = plan_options(**given)
     found = planned(options, everything=everything)
+    summary = found.document["summary"]
+    if durations is not None:
+        summary |= expected_duration(found.made, options.sizes, options.spec, durations, finish_within)
     if output == "table":
-        seconds = found.document["summary"]["planningSeconds"]
+        seconds = summary["planningSeconds"]
         print_plan(found.made, options.request, found.shown, options.sizes, seconds, found.dir_plans)
+        for sentence in duration_sentences(summary) if durations is not None else ():
+            click.echo(sentence)
     else:
         print_document(found.document, output)
 
@@ -131,6 +145,7 @@ class PlanOptions:
 
     request: PlanRequest
     sizes: Mapping[TopicPartition, int]
+    spec: KafkaRebalanceSpec
     log_dirs: LogDirOptions | None = None
 
     def log_dir_plans(self, made: Plan) -> tuple[DirPlan, ...]:
@@ -203,7 +218,7 @@ def plan_options(
         missing = f"the sizes of {len(unknown)} partitions are unknown, for example {unknown[0]}"
         needed = "a movement budget in bytes requires sizes"
         raise Refused(Reason.SIZES_UNKNOWN, f"{needed}, and {missing}: add them, or use --load-model")
-    return PlanOptions(request, sizes, log_dir_options(described, log_dir_band, drained_log_dirs))
+    return PlanOptions(request, sizes, spec, log_dir_options(described, log_dir_band, drained_log_dirs))
 
 
 @dataclass(frozen=True, slots=True)

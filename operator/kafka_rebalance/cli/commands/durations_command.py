@@ -1,0 +1,65 @@
+"""kafka-rebalance pipeline history: learns with Spark how long runs take, from those that have ended."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kafka_rebalance.cli.options.pipeline_extra import require_extra
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.units import format_rate
+
+if TYPE_CHECKING:
+    from kafka_rebalance.model.duration_model import DurationModel
+
+
+@click.command("history")
+@click.option("--lake", required=True, metavar="URI", help="Lake with the steps of ended runs (operator --history).")
+@click.option("--cluster", "clusters", multiple=True, metavar="ID", help="Only this cluster id. May be repeated.")
+@click.option(
+    "--master", default=None, metavar="URL", help="Spark master. [default: that of spark-submit, else local[*]]"
+)
+def history(lake: str, clusters: tuple[str, ...], master: str | None) -> None:
+    """Learn from ended runs how long a run takes, for `plan --durations`."""
+    require_extra("pyarrow")
+    require_extra("pyspark")
+    from kafka_rebalance.pipeline.duration_fit import learn
+    from kafka_rebalance.pipeline.lake import Lake, safe
+    from kafka_rebalance.pipeline.run_steps import clusters_with_runs, past_runs
+    from kafka_rebalance.pipeline.spark_session import spark_session
+    from kafka_rebalance.storage.locations import hadoop_settings, store_failed
+
+    try:
+        opened = Lake.open(lake)
+        chosen = list(clusters) or clusters_with_runs(opened)
+        if not chosen:
+            raise Refused(Reason.NO_HISTORY, "the lake has no ended runs: run the operator with --history")
+        with spark_session(master) as spark:
+            for name, value in hadoop_settings(lake).items():
+                spark.conf.set(name, value)
+            refused: list[Refused] = []
+            for cluster_id in chosen:
+                try:
+                    runs, looked_at = past_runs(spark, opened, cluster_id)
+                    model = learn(cluster_id, runs)
+                except Refused as error:
+                    refused.append(error)
+                    click.echo(f"cluster {cluster_id}: refused ({error.reason}): {error.message}", err=True)
+                    continue
+                path = f"models/{safe(cluster_id)}/durations.json"
+                opened.write(path, model.to_json())
+                click.echo(f"cluster {cluster_id}: {_sentence(model, looked_at)} -> {path}")
+    except OSError as error:
+        raise store_failed("the lake cannot be used", error) from error
+    if refused:
+        raise Refused(Reason.NO_HISTORY, f"no durations for {len(refused)} of {len(chosen)} clusters; see above")
+
+
+def _sentence(model: "DurationModel", looked_at: int) -> str:
+    efficiency = f"{model.efficiency:.0%} of the throttle" if model.efficiency is not None else "no throttled runs"
+    capacity = f"{format_rate(model.capacity)} without one" if model.capacity is not None else "none without one"
+    return (
+        f"{model.runs} of {looked_at} runs; {efficiency}, {capacity}, {model.overhead_seconds:.1f} s for each step; "
+        f"median error {model.median_error:.0%}, eight of ten between {model.low:.2f} and {model.high:.2f} of the "
+        "prediction"
+    )

@@ -1,0 +1,91 @@
+"""Durations learnt from ended runs, compared with runs that were held out."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from tests.pipeline.runs_by_events import some_runs
+
+from kafka_rebalance.cli.commands.pipeline_command import pipeline
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.duration_model import parse_durations
+from kafka_rebalance.model.run_record import RunRecord
+from kafka_rebalance.model.run_shape import CopyStep, RunShape, shape_of
+from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.pipeline.run_steps import past_runs
+from kafka_rebalance.storage.locations import open_location
+from kafka_rebalance.storage.run_history import write_run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def shape_by_hand(record: RunRecord) -> RunShape:
+    """From the steps, in one process."""
+    steps = (
+        CopyStep(
+            step.bytes_copied // len(step.destinations),
+            step.source,
+            step.destinations,
+            step.leader_rate,
+            (step.follower_rate,) * len(step.destinations),
+        )
+        for step in record.steps
+    )
+    return shape_of(steps, record.parallel_partitions)
+
+
+def test_only_runs_that_were_seen_as_a_whole_count(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark makes the shapes that the steps have; partial runs and changed ones are left out, and too few refused."""
+    records = some_runs(5, 3, BEGIN)
+    records[1] = replace(records[1], complete=False)
+    records[2] = replace(records[2], limits_changed=True)
+    records[3] = replace(records[3], steps=(*records[3].steps[:-1], replace(records[3].steps[-1], rate_changed=True)))
+    place = open_location(str(tmp_path))
+    for record in records:
+        write_run(place, record)
+    runs, looked_at = past_runs(spark, Lake.open(str(tmp_path)), "c1")
+    assert looked_at == 5
+    assert [run.seconds for run in runs] == [records[0].active_seconds, records[4].active_seconds]
+    for run, record in zip(runs, (records[0], records[4]), strict=True):
+        expected = shape_by_hand(record)
+        assert (run.shape.steps, run.shape.parallel) == (expected.steps, expected.parallel)
+        assert sorted(run.shape.alone) == pytest.approx(sorted(expected.alone))
+        assert {round(flow.amount) for flow in run.shape.pipes} == {round(flow.amount) for flow in expected.pipes}
+    with pytest.raises(Refused, match="no durations for 1 of 1 clusters"):
+        CliRunner().invoke(pipeline, ["history", "--lake", str(tmp_path)], catch_exceptions=False)
+
+
+@pytest.mark.campaign
+def test_held_out_runs(spark: SparkSession, tmp_path: Path) -> None:
+    """The median error is at most 15 %, and the interval covers 75 to 85 % of what the runs took."""
+    errors, covered = [], []
+    for seed in range(4):
+        records = some_runs(300, seed, BEGIN)
+        lake = tmp_path / str(seed)
+        lake.mkdir()
+        place = open_location(str(lake))
+        for record in records[:150]:
+            write_run(place, record)
+        done = CliRunner().invoke(pipeline, ["history", "--lake", str(lake)], catch_exceptions=False)
+        assert done.stdout.startswith("cluster c1: 150 of 150 runs; ")
+        model = parse_durations((lake / "models" / "c1" / "durations.json").read_bytes())
+        for record in records[150:]:
+            shape = shape_by_hand(record)
+            plain, interval = model.plain_seconds(shape), model.interval(shape)
+            assert plain is not None
+            assert interval is not None
+            errors.append(abs(plain * model.middle / record.active_seconds - 1))
+            covered.append(interval[0] <= record.active_seconds <= interval[1])
+    assert statistics.median(errors) <= 0.15, statistics.median(errors)
+    assert 0.75 <= statistics.mean(covered) <= 0.85, statistics.mean(covered)
