@@ -31,16 +31,29 @@ class _Kube(KubeInMemory):
         return await super().patch_status(plural, namespace, name, patch)
 
 
+class _History:
+    """Keeps records of runs in a list, and knows how long runs take."""
+
+    def __init__(self, operator):
+        self.operator = operator
+
+    def keep(self, record):
+        self.operator.history.append(record)
+
+    async def durations(self, _cluster_id):
+        return self.operator.durations
+
+
 class OperatorInMemory:
     """Rounds of one second each, for one KafkaRebalance. ``model`` is the pipeline's load model of the cluster.
 
-    ``history``: the records of the runs that have ended.
+    ``history``: the records of the runs that have ended; ``durations``: what was learnt from such.
     """
 
     def __init__(self, kafka, model=None):
         self.kafka, self.model, self.capacity = kafka, model, None
         self.kube, self.clock, self.records = _Kube(), StoppedClock(), Records()
-        self.history = []
+        self.history, self.durations = [], None
         self.restart()
 
     def restart(self):
@@ -57,7 +70,7 @@ class OperatorInMemory:
             self._loads,
             lambda: self.capacity,
             self.clock,
-            self.history.append,
+            _History(self),
         )
         for (plural, _, _), body in self.kube.resources.items():
             if plural == REBALANCES:

@@ -177,7 +177,15 @@ class PlanStatus(ApiModel):
         Field(default=(), description="Changes per broker, those with the most changes first; at most 20.")
     )
     per_broker_count: Count = Field(default=0, description="Number of brokers that the plan changes.")
-    eta: ShortText | None = Field(default=None, description="Estimated duration at the current throttle.")
+    eta: ShortText | None = Field(
+        default=None,
+        description="Estimated duration of the whole plan at the current throttle: at least and at most, or at least.",
+    )
+    eta_source: ShortText | None = Field(
+        default=None,
+        description="Source of eta: History (earlier runs of the cluster; eight of ten end in the interval) or "
+        "Throttle (the busiest broker at its rate: a lower bound).",
+    )
 
 
 class PartitionProgress(ApiModel):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_AGE = timedelta(hours=24)
 _READ_SECONDS = 60.0
 _READERS = 2
-_CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]+")
+CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class LoadModelFiles:
@@ -44,7 +44,7 @@ class LoadModelFiles:
         """
         if self._place is None:
             return None
-        if not _CLUSTER_ID.fullmatch(cluster_id):  # a server says it, and it becomes part of a path
+        if not CLUSTER_ID.fullmatch(cluster_id):  # a server says it, and it becomes part of a path
             raise Refused(
                 Reason.LOAD_MODEL_INVALID,
                 f"no load model is read for cluster {cluster_id!r}: an id has only letters, digits, _ and -",

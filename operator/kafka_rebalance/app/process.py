@@ -126,14 +126,14 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     keeping = asyncio.create_task(parts.lease.keep())
     fence = Fence(parts.lease.is_leader)
     kube = KubeClient.connect(settings.own_namespace, before_write=fence.check)
-    history = RunHistoryFiles(settings.history)
+    history = RunHistoryFiles(settings.history, settings.load_models)
     parts.supervisor = supervisor = Supervisor(
         kube,
         lambda connection: connect(connection, fence),
         LoadModelFiles(settings.load_models, clock.now),
         clock,
         inline=not settings.require_connections,
-        keep_run=history.keep,
+        history=history,
     )
 
     def seen(plural: str, body: dict[str, Any], deleted: bool) -> None:

@@ -4,7 +4,9 @@ import asyncio
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from kafka_rebalance.app.load_model_files import CLUSTER_ID
 from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.model.duration_model import DurationModel, parse_durations
 from kafka_rebalance.model.run_record import RunRecord
 
 log = logging.getLogger(__name__)
@@ -12,16 +14,23 @@ log = logging.getLogger(__name__)
 _MOST_WAITING = 100
 """Runs that are not written yet. A store that hangs costs the newer ones, not memory without end."""
 _CLOSE_SECONDS = 5.0
+_READ_SECONDS = 60.0
 
 
 class RunHistoryFiles:
-    """``place`` is the lake, a directory or the URI of one; None: no history is kept."""
+    """``place`` is the lake, a directory or the URI of one; None: no history is kept.
 
-    def __init__(self, place: str | None) -> None:
+    ``models``: the directory or URI with the models of the pipeline, ``<cluster id>/durations.json``; None: there are
+    none.
+    """
+
+    def __init__(self, place: str | None, models: str | None = None) -> None:
         self._place = place
+        self._models = models
         self._waiting: set[Future[None]] = set()
         # A thread of its own: a store that hangs must not use up those of the event loop.
         self._thread = ThreadPoolExecutor(1, "run-history")
+        self._reader = ThreadPoolExecutor(1, "durations")
 
     def keep(self, record: RunRecord) -> None:
         """Store a record some time soon. Never raises, never waits."""
@@ -34,12 +43,29 @@ class RunHistoryFiles:
         self._waiting.add(writing)
         writing.add_done_callback(self._waiting.discard)
 
+    async def durations(self, cluster_id: str) -> DurationModel | None:
+        """What `pipeline history` has learnt; None if that is not known or cannot be read. Never raises."""
+        if self._models is None or not CLUSTER_ID.fullmatch(cluster_id):  # a server says it: it is part of a path
+            return None
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(_READ_SECONDS):
+                return await loop.run_in_executor(self._reader, _read, self._models, cluster_id)
+        except TimeoutError:
+            log.warning("the durations of cluster %s are not known: their store does not answer", cluster_id)
+        except RebalanceError as error:
+            log.warning("the durations of cluster %s are not known: %s", cluster_id, error.message)
+        except Exception:
+            log.exception("the durations of cluster %s are not known", cluster_id)
+        return None
+
     async def close(self) -> None:
         """Give what is being written a few seconds to end."""
         waiting = [asyncio.wrap_future(writing) for writing in list(self._waiting)]
         if waiting:
             await asyncio.wait(waiting, timeout=_CLOSE_SECONDS)
         self._thread.shutdown(wait=False, cancel_futures=True)
+        self._reader.shutdown(wait=False, cancel_futures=True)
 
     def _write(self, place: str, record: RunRecord) -> None:
         # Imported where it is used: an operator without a history does not pay for pyarrow.
@@ -57,3 +83,10 @@ class RunHistoryFiles:
             log.warning("%s: its run is not in the history: %s was not written (%s)", name, place, type(error).__name__)
         except Exception:
             log.exception("%s: its run is not in the history", name)
+
+
+def _read(models: str, cluster_id: str) -> DurationModel | None:
+    from kafka_rebalance.storage.locations import open_location, read_whole
+
+    data = read_whole(open_location(models), f"{cluster_id}/durations.json")
+    return parse_durations(data) if data is not None else None

@@ -14,7 +14,7 @@ from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.requeue import IDLE_SECONDS, UNSETTLED_SECONDS
-from kafka_rebalance.reconcile.report.run_recorder import KeepRun, forget_run
+from kafka_rebalance.reconcile.report.run_recorder import NO_HISTORY, RunHistory
 from kafka_rebalance.reconcile.rounds import Rounds
 from kafka_rebalance.reconcile.runs.opening import ConfiguredCapacity, LoadModels
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
@@ -39,13 +39,13 @@ class ClusterEngine:
         load_models: LoadModels,
         capacity: ConfiguredCapacity,
         clock: Clock,
-        keep_run: KeepRun = forget_run,
+        history: RunHistory = NO_HISTORY,
     ) -> None:
         self.cluster_id = info.cluster_id
         self._admin = admin
         self._stores = stores
         self._clock = clock
-        self._rounds = Rounds(info, admin, resources, stores, keeper, load_models, capacity, clock, self.wake, keep_run)
+        self._rounds = Rounds(info, admin, resources, stores, keeper, load_models, capacity, clock, self.wake, history)
         self._woken = asyncio.Event()
         self._failures = 0
         self._last_beat: float | None = None

@@ -28,7 +28,7 @@ from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConne
 from kafka_rebalance.reconcile.decide.cluster_identity import servers_of
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.observe.connections import resolve
-from kafka_rebalance.reconcile.report.run_recorder import KeepRun
+from kafka_rebalance.reconcile.report.run_recorder import RunHistory
 from kafka_rebalance.reconcile.runs.opening import LoadModels
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
@@ -64,7 +64,7 @@ class Engines:
         clock: Clock,
         book: ConnectionBook,
         evicted: Callable[[NamedConnection], None],
-        keep_run: KeepRun,
+        history: RunHistory,
     ) -> None:
         self._kube = kube
         self._connect = connect
@@ -74,7 +74,7 @@ class Engines:
         self._clock = clock
         self._book = book
         self._evicted = evicted
-        self._keep_run = keep_run
+        self._history = history
         self._owners = ClusterOwners(kube, stores)
         self._running: dict[str, Running] = {}
         self._claims: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -231,7 +231,7 @@ class Engines:
             self._load_models,
             partial(self._book.capacity_of, connection.owner),
             self._clock,
-            self._keep_run,
+            self._history,
         )
         task = asyncio.create_task(self._keep(engine))
         self._running[info.cluster_id] = Running(engine, task, connection.owner, admin)

@@ -47,7 +47,7 @@ from kafka_rebalance.reconcile.observe.observer import Changes, Look, Observer
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
-from kafka_rebalance.reconcile.report.run_recorder import KeepRun, RunRecorder
+from kafka_rebalance.reconcile.report.run_recorder import RunHistory, RunRecorder
 from kafka_rebalance.reconcile.runs.opening import ConfiguredCapacity, LoadModels, Runs
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 from kafka_rebalance.reconcile.state.record import Stores
@@ -71,7 +71,7 @@ class Rounds:
         capacity: ConfiguredCapacity,
         clock: Clock,
         wake: Callable[[], None],
-        keep_run: KeepRun,
+        history: RunHistory,
     ) -> None:
         self.rebalances: dict[str, Rebalance] = {}
         self.throttle = ClusterThrottle(info.cluster_id, admin, keeper, resources, clock)
@@ -93,7 +93,7 @@ class Rounds:
         self._windows = WindowClock()
         self._turns = Turns(clock)
         self._awaited: dict[str, str] = {}
-        self._recorder = RunRecorder(info.cluster_id, clock, keep_run)
+        self._recorder = RunRecorder(info.cluster_id, clock, history)
 
     async def next_round(self) -> float:
         """Prepare what is stored; observe, decide, act and report what runs; then close what has ended.
@@ -343,9 +343,9 @@ class Rounds:
 
     async def _report_running(self, running: list[Rebalance], cluster: ClusterState) -> None:
         """Write the status of what runs, before it may be closed: a closed run has no numbers any more."""
-        now, observed = self._clock.monotonic(), self._observer
+        now, observed, durations = self._clock.monotonic(), self._observer, self._recorder.durations()
         for rebalance in running:
-            advance = advance_of(rebalance, cluster, observed.replica_bytes, observed.produce_rates, now)
+            advance = advance_of(rebalance, cluster, observed.replica_bytes, observed.produce_rates, now, durations)
             rebalance.assessment = replace(rebalance.assessment, advance=advance)
             self._recorder.follow(rebalance, cluster, observed.replica_bytes)
             # If it was deleted since it was judged, what goes back and what prevents that is not known yet.

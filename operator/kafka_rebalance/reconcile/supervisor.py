@@ -35,7 +35,7 @@ from kafka_rebalance.reconcile.act.unreadable_resources import UnreadableResourc
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.engines import Engines
 from kafka_rebalance.reconcile.refused_resources import RefusedResources
-from kafka_rebalance.reconcile.report.run_recorder import KeepRun, forget_run
+from kafka_rebalance.reconcile.report.run_recorder import NO_HISTORY, RunHistory
 from kafka_rebalance.reconcile.runs.opening import LoadModels
 from kafka_rebalance.reconcile.state.lasting_tasks import LastingTasks
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
@@ -64,7 +64,7 @@ class Supervisor:
         clock: Clock,
         *,
         inline: bool = True,
-        keep_run: KeepRun = forget_run,
+        history: RunHistory = NO_HISTORY,
     ) -> None:
         self._kube = kube
         self._clock = clock
@@ -76,7 +76,7 @@ class Supervisor:
         self._permissions = Permissions(kube, inline=inline)
         self._book = ConnectionBook()
         self._engines = Engines(
-            kube, connect, self._resources, self._stores, load_models, clock, self._book, self._begin_anew, keep_run
+            kube, connect, self._resources, self._stores, load_models, clock, self._book, self._begin_anew, history
         )
         self._refused = RefusedResources(
             self._engines, self._stores, unconnected, self._limits_known, self._hand_over, self._in_background

@@ -45,11 +45,13 @@ def open_location(uri: str) -> Location:
     return Location(filesystem, root.rstrip("/"), name)
 
 
-def read_object(uri: str, limit: int = 1 << 24) -> bytes:
-    """The bytes of a small file anywhere. Transient (LakeUnusable) if it is not there or cannot be read."""
-    location = open_location(uri)
+def read_whole(location: Location, path: str = "", limit: int = 1 << 24) -> bytes | None:
+    """The bytes of a small file; None if it is not there. Transient (LakeUnusable) if it cannot be read."""
+    place = f"{location.root}/{path}" if path else location.root
     try:
-        with location.filesystem.open_input_stream(location.root, compression=None) as stream:
+        if not location.filesystem.get_file_info(place).is_file:
+            return None
+        with location.filesystem.open_input_stream(place, compression=None) as stream:
             data: bytes = stream.read(limit)
     except OSError as error:
         raise store_failed(f"{location.name} cannot be read", error) from error

@@ -11,6 +11,7 @@ import pytest
 
 from kafka_rebalance.app import run_history_files
 from kafka_rebalance.app.run_history_files import RunHistoryFiles
+from kafka_rebalance.model.duration_model import DurationModel
 from kafka_rebalance.model.run_record import RunRecord, StepRecord
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
@@ -110,3 +111,25 @@ async def test_without_a_place_nothing_is_kept(tmp_path: Path, monkeypatch: pyte
     files.keep(record())
     await files.close()
     assert _files(tmp_path) == []
+
+
+class TestDurations:
+    async def test_are_read_from_the_models(self, tmp_path: Path) -> None:
+        """None while there are none."""
+        model = DurationModel("c1", 40, NOON, 0.9, None, 2.0)
+        files = RunHistoryFiles(None, str(tmp_path))
+        assert await files.durations("c1") is None
+        place = tmp_path / "c1"
+        place.mkdir()
+        (place / "durations.json").write_bytes(model.to_json())
+        assert await files.durations("c1") == model
+        assert await RunHistoryFiles(None).durations("c1") is None
+        assert await files.durations("../c1") is None
+
+    async def test_a_damaged_file_is_said_and_not_used(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        """The ETA is then the lower bound of the throttle."""
+        (tmp_path / "c1").mkdir()
+        (tmp_path / "c1" / "durations.json").write_text("{}")
+        with caplog.at_level(logging.WARNING):
+            assert await RunHistoryFiles(None, str(tmp_path)).durations("c1") is None
+        assert "the durations of cluster c1 are not known: the duration model cannot be read" in caplog.text

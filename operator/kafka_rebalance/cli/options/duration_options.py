@@ -21,9 +21,9 @@ from kafka_rebalance.units import format_duration, format_duration_range, format
 def read_durations(place: str) -> DurationModel:
     """The model in a file, or in an object store."""
     if "://" in place:
-        from kafka_rebalance.storage.locations import read_object
+        from kafka_rebalance.storage.locations import open_location, read_whole
 
-        return parse_durations(read_object(place))
+        return parse_durations(read_whole(open_location(place)) or b"")
     return parsed("--durations", cast("BinaryIO", click.File("rb").convert(place, None, None)), parse_durations)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from kafka_rebalance.execution.bottleneck import Copying, never_finishes
+from kafka_rebalance.execution.expected_duration import shape_of_plan
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import (
     Pace,
@@ -14,13 +15,15 @@ from kafka_rebalance.execution.progress import (
     start_pace,
 )
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates
+from kafka_rebalance.execution.schedule import Limits
 from kafka_rebalance.execution.step_count import steps_completed
 from kafka_rebalance.execution.steps import Alter, Elect
+from kafka_rebalance.model.duration_model import DurationModel
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
 from kafka_rebalance.reconcile.report.ready_state import waiting_summary
-from kafka_rebalance.reconcile.state.assessment import Advance
+from kafka_rebalance.reconcile.state.assessment import Advance, ExpectedDuration
 from kafka_rebalance.reconcile.state.judgement import Statuses
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.record import LoadedRun
@@ -33,6 +36,7 @@ def advance_of(
     replica_bytes: ReplicaBytes,
     produce_rates: Mapping[TopicPartition, float],
     now: float,
+    durations: DurationModel | None = None,
 ) -> Advance:
     """How far the run is by this round's statuses. ``now``: seconds of a monotonic clock."""
     assessment, moves, limits = rebalance.assessment, rebalance.record.moves, rebalance.desired.limits
@@ -54,9 +58,24 @@ def advance_of(
         pace=pace,
         eta=eta,
         plan_seconds=expected_seconds(opened.plan, rates) if opened is not None else None,
+        expected=_expected(before.expected, opened.plan, rates, limits, durations) if opened and durations else None,
         stalled=_stalled(rebalance, pace, now),
         too_slow=_too_slow(rebalance, cluster, produce_rates),
     )
+
+
+def _expected(
+    before: ExpectedDuration | None, plan: Plan, rates: ClusterRates, limits: Limits, durations: DurationModel
+) -> ExpectedDuration:
+    """By the runs before it. Not where sizes are unknown: those copies take time too."""
+    replicas, partitions = limits.parallel_replicas, limits.parallel_partitions
+    of = durations, plan.hash, plan.data_to_move_bytes, rates, replicas, partitions
+    if before is not None and before.of == of:
+        return before
+    if any(p.added and not p.size_bytes for p in plan.partitions):
+        return ExpectedDuration(of, None)
+    shape = shape_of_plan(plan, rates, replicas, partitions)
+    return ExpectedDuration(of, durations.interval(shape) if shape.steps else None)
 
 
 def _stalled(rebalance: RebalanceView, pace: Pace | None, now: float) -> str:

@@ -186,8 +186,17 @@ def _plan(opened: LoadedRun, advance: Advance) -> shown.PlanStatus:
         data_source=plan.data_source or None,
         per_broker=tuple(shown.BrokerPlanRow(**asdict(row)) for row in plan.broker_changes[: shown.MAX_PLAN_BROKERS]),
         per_broker_count=len(plan.broker_changes),
-        eta=format_duration(advance.plan_seconds) if advance.plan_seconds is not None else None,
+        **_eta(advance),
     )
+
+
+def _eta(advance: Advance) -> dict[str, str | None]:
+    """By the runs before it; else the lower bound of the throttle."""
+    if advance.expected is not None and advance.expected.seconds is not None:
+        return {"eta": format_duration_range(*advance.expected.seconds), "eta_source": "History"}
+    if advance.plan_seconds is not None:
+        return {"eta": format_duration(advance.plan_seconds), "eta_source": "Throttle"}
+    return {}
 
 
 def _load(found: LoadOutcome) -> shown.LoadStatus:

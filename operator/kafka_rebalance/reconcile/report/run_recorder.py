@@ -1,18 +1,22 @@
-"""Follows the steps of open runs, for the history: a record of each run when it has ended.
+"""The history of runs: follows the steps of open ones, and knows what was learnt from those that have ended.
 
 Only `Rounds` calls it. It reads what a round has found out anyway, and looks only at what is in flight. What it knows
 is lost with the process: of a run that goes on after a restart the record is not complete, and says so.
 """
 
+import asyncio
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates
 from kafka_rebalance.execution.steps import Alter
+from kafka_rebalance.model.duration_model import DurationModel
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.run_record import RunRecord, StepRecord
 from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
@@ -20,13 +24,31 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 MAX_STEPS = 500_000
 """Of a longer run the rest is not recorded, and it is not complete."""
+_READ_EVERY_SECONDS = 600.0
+"""`pipeline history` runs once a day or so."""
 _UNKNOWN = "Unknown"
-KeepRun = Callable[[RunRecord], None]
-"""Stores the record of a run that has ended. Never raises, never waits."""
 
 
-def forget_run(_record: RunRecord) -> None:
-    """Keeps no history."""
+class RunHistory(Protocol):
+    """Where the records of ended runs go, and what was learnt from them."""
+
+    def keep(self, record: RunRecord) -> None:
+        """Store the record of a run that has ended. Never raises, never waits."""
+
+    async def durations(self, cluster_id: str) -> DurationModel | None:
+        """How long runs of the cluster take; None: not known, or not to be had now. Never raises."""
+
+
+class _NoHistory:
+    def keep(self, record: RunRecord) -> None:
+        """Forget it."""
+
+    async def durations(self, cluster_id: str) -> DurationModel | None:  # noqa: ARG002 - the protocol's
+        """Not known."""
+        return None
+
+
+NO_HISTORY: RunHistory = _NoHistory()
 
 
 @dataclass(slots=True)
@@ -56,14 +78,17 @@ class _Trace:
 
 
 class RunRecorder:
-    """The traces of the open runs of one cluster."""
+    """The traces of the open runs of one cluster. A record of each is kept when it has ended."""
 
-    def __init__(self, cluster_id: str, clock: Clock, keep: KeepRun) -> None:
+    def __init__(self, cluster_id: str, clock: Clock, history: RunHistory) -> None:
         self._cluster_id = cluster_id
         self._clock = clock
-        self._keep = keep
+        self._history = history
         self._since = clock.now()
         self._traces: dict[str, _Trace] = {}
+        self._durations: DurationModel | None = None
+        self._reading: asyncio.Task[DurationModel | None] | None = None
+        self._read_at = -math.inf
 
     def follow(self, rebalance: RebalanceView, cluster: ClusterState, replica_bytes: ReplicaBytes) -> None:
         """Take in what a round has found and sent. ``replica_bytes``: sizes on disk, as last read."""
@@ -93,12 +118,21 @@ class RunRecorder:
         if begun:
             _count_copies(trace.open, begun)
 
+    def durations(self) -> DurationModel | None:
+        """What was learnt from earlier runs, as last read. Reads it again from time to time, beside the rounds."""
+        if self._reading is not None and self._reading.done():
+            self._durations, self._reading = self._reading.result(), None
+        if self._reading is None and self._clock.monotonic() - self._read_at >= _READ_EVERY_SECONDS:
+            self._read_at = self._clock.monotonic()
+            self._reading = asyncio.create_task(self._history.durations(self._cluster_id))
+        return self._durations
+
     def keep_ended(self) -> None:
         """Hand over the records of the runs that have ended since the last call, unless they have copied nothing."""
         for run_id in [run_id for run_id, trace in self._traces.items() if not _is_open(trace)]:
             record = self._record(self._traces.pop(run_id))
             if record.steps:
-                self._keep(record)
+                self._history.keep(record)
 
     def _begin(self, trace: _Trace, tp: TopicPartition, cluster: ClusterState, now: datetime) -> bool:
         """Whether it is a step that copies."""

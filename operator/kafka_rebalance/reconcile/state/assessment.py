@@ -118,8 +118,20 @@ class Advance:
     pace: Pace | None = None
     eta: tuple[float, float] | None = None
     plan_seconds: float | None = None
+    expected: "ExpectedDuration | None" = None
     stalled: str = ""
     too_slow: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedDuration:
+    """How long the whole plan takes by the runs before it: ``seconds`` at least and at most, of eight in ten.
+
+    ``of``: what it follows from (model, plan, rates, R and P); it is computed again when that changes.
+    """
+
+    of: tuple[object, ...]
+    seconds: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)

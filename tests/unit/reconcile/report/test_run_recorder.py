@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 from tests.fakes.stopped_clock import NOON
 from tests.fakes.walked_operator import ONE_AT_A_TIME, SUSPENDED, SlowCluster, WalkedOperator, applied, flying
 
+from kafka_rebalance.model.duration_model import DurationModel
 from kafka_rebalance.model.topology import TopicPartition
 
 
@@ -95,3 +97,29 @@ class TestEnds:
         await operator.until_gone()
         (record,) = operator.history
         assert record.outcome == "RolledBack"
+
+
+class TestDurations:
+    MODEL = DurationModel("c", 40, NOON, 0.5, None, 60.0, 0.5, 1.0, 2.0)
+
+    async def shown(self, durations, **spec):
+        """The plan in the status of a rebalance that waits for approval."""
+        operator = applied(SlowCluster(size=50 << 30), approval={"policy": "Manual"}, **spec)
+        operator.durations = durations
+        await operator.until("AwaitingApproval")
+        for _ in range(15):
+            await asyncio.sleep(0)  # what is read beside the rounds goes on
+            await operator.round()
+        return operator.status["plan"]
+
+    async def test_the_eta_is_an_interval_before_approval(self):
+        """Two copies of 50 GiB, one after the other, at half of 50 MiB a second and a minute each: 34 and 1 minutes."""
+        plan = await self.shown(self.MODEL)
+        assert (plan["eta"], plan["etaSource"]) == ("35m-2h20m", "History")
+
+    async def test_without_a_history_it_is_the_lower_bound_of_the_throttle(self):
+        """As before; and where the history has no such runs."""
+        plan = await self.shown(None)
+        assert (plan["eta"], plan["etaSource"]) == ("34m8s", "Throttle")
+        plan = await self.shown(self.MODEL, throttle={"unlimited": True})
+        assert plan.get("etaSource") is None
