@@ -6,8 +6,8 @@ from typing import Any
 import click
 from rich.table import Table
 
+from kafka_rebalance.cli.commands.plan_command import OF_OUTPUT, plan_options
 from kafka_rebalance.cli.commands.plan_command import plan as plan_command
-from kafka_rebalance.cli.commands.plan_command import plan_options
 from kafka_rebalance.cli.explain import documents
 from kafka_rebalance.cli.explain import sentences as words
 from kafka_rebalance.cli.options.parsed_value import ParsedValue
@@ -84,8 +84,7 @@ def explain(
 
 
 # All options that define the plan.
-_OF_PLAN_ONLY = {"everything", "output", "durations", "finish_within"}
-explain.params[:0] = [option for option in plan_command.params if option.name not in _OF_PLAN_ONLY]
+explain.params[:0] = [option for option in plan_command.params if option.name not in OF_OUTPUT]
 
 
 def _check_curve(request: PlanRequest) -> None:

@@ -76,10 +76,9 @@ def _checked(rebalance: bytes) -> bytes:
 @without_collector()
 def plan_as_alone(cluster: bytes, rebalance: bytes | None) -> dict[str, Any]:
     """What ``plan --cluster … --rebalance … -o json`` prints, with its warnings and the size of the cluster."""
-    from kafka_rebalance.cli.commands.plan_command import plan, plan_options, planned
+    from kafka_rebalance.cli.commands.plan_command import OF_OUTPUT, plan, plan_options, planned
 
-    files = ("cluster", "rebalance", "everything", "output")
-    given = (option for option in plan.params if option.name not in files)
+    given = (option for option in plan.params if option.name not in {"cluster", "rebalance", *OF_OUTPUT})
     no_options: dict[str, Any] = {option.name: () if getattr(option, "multiple", False) else None for option in given}
     said = io.StringIO()
     try:

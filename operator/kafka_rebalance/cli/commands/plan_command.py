@@ -39,6 +39,8 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.runs.plan_request import planning_goals
 from kafka_rebalance.units import parse_quantity
 
+OF_OUTPUT = frozenset(("everything", "output", "durations", "finish_within"))
+"""Options that say what is printed of a plan; all others define it."""
 _NO_SPEC = KafkaRebalanceSpec(kafka=KafkaSource(bootstrap_servers="unused:9092"))
 """Without --rebalance, its defaults apply."""
 
