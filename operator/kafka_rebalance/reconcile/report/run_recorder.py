@@ -107,7 +107,7 @@ class RunRecorder:
         trace.at, trace.run = at, run
         trace.limits_changed |= trace.limits != rpl
         trace.limits = rpl
-        for tp in trace.open.keys() - flying:
+        for tp in sorted(trace.open.keys() - flying):
             self._end(trace, tp, cluster, replica_bytes, now)
         # What was just sent is not seen in flight before the next round.
         begun = [tp for tp in (flying | assessment.sent) - trace.open.keys() if self._begin(trace, tp, cluster, now)]
