@@ -5,6 +5,7 @@ is lost with the process: of a run that goes on after a restart the record is no
 """
 
 import asyncio
+import logging
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -21,6 +22,8 @@ from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.run_record import RunRecord, StepRecord
 from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+
+log = logging.getLogger(__name__)
 
 MAX_STEPS = 500_000
 """Of a longer run the rest is not recorded, and it is not complete."""
@@ -86,14 +89,27 @@ class RunRecorder:
         self._history = history
         self._since = clock.now()
         self._traces: dict[str, _Trace] = {}
+        self._given_up: set[str] = set()
         self._durations: DurationModel | None = None
         self._reading: asyncio.Task[DurationModel | None] | None = None
         self._read_at = -math.inf
 
     def follow(self, rebalance: RebalanceView, cluster: ClusterState, replica_bytes: ReplicaBytes) -> None:
-        """Take in what a round has found and sent. ``replica_bytes``: sizes on disk, as last read."""
+        """Take in what a round has found and sent. ``replica_bytes``: sizes on disk, as last read. Never raises."""
+        try:
+            self._follow(rebalance, cluster, replica_bytes)
+        except Exception:
+            # A defect of the history must not hold up a run.
+            log.exception("%s: its run will not be in the history", rebalance.desired.name)
+            run = rebalance.record.run
+            self._given_up.add(run.run_id if run is not None else "")
+
+    def _follow(self, rebalance: RebalanceView, cluster: ClusterState, replica_bytes: ReplicaBytes) -> None:
         run, assessment = rebalance.record.open_run, rebalance.assessment
         if run is None or run.started_at is None or rebalance.record.loaded_run is None:
+            return
+        if run.run_id in self._given_up:
+            self._traces.pop(run.run_id, None)
             return
         now, at, limits = self._clock.now(), self._clock.monotonic(), rebalance.desired.limits
         rpl = limits.parallel_replicas, limits.parallel_partitions, limits.parallel_leader_movements
@@ -121,7 +137,8 @@ class RunRecorder:
     def durations(self) -> DurationModel | None:
         """What was learnt from earlier runs, as last read. Reads it again from time to time, beside the rounds."""
         if self._reading is not None and self._reading.done():
-            self._durations, self._reading = self._reading.result(), None
+            failed = self._reading.cancelled() or self._reading.exception()
+            self._durations, self._reading = None if failed else self._reading.result(), None
         if self._reading is None and self._clock.monotonic() - self._read_at >= _READ_EVERY_SECONDS:
             self._read_at = self._clock.monotonic()
             self._reading = asyncio.create_task(self._history.durations(self._cluster_id))
@@ -130,9 +147,13 @@ class RunRecorder:
     def keep_ended(self) -> None:
         """Hand over the records of the runs that have ended since the last call, unless they have copied nothing."""
         for run_id in [run_id for run_id, trace in self._traces.items() if not _is_open(trace)]:
-            record = self._record(self._traces.pop(run_id))
-            if record.steps:
-                self._history.keep(record)
+            trace = self._traces.pop(run_id)
+            try:
+                record = self._record(trace)
+                if record.steps:
+                    self._history.keep(record)
+            except Exception:
+                log.exception("%s: its run is not in the history", trace.rebalance.desired.name)
 
     def _begin(self, trace: _Trace, tp: TopicPartition, cluster: ClusterState, now: datetime) -> bool:
         """Whether it is a step that copies."""

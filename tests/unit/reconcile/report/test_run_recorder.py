@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import pytest
 from tests.fakes.stopped_clock import NOON
 from tests.fakes.walked_operator import ONE_AT_A_TIME, SUSPENDED, SlowCluster, WalkedOperator, applied, flying
 
 from kafka_rebalance.model.duration_model import DurationModel
 from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.reconcile.report.run_recorder import RunRecorder
 
 
 async def ended(operator: WalkedOperator):
@@ -97,6 +99,22 @@ class TestEnds:
         await operator.until_gone()
         (record,) = operator.history
         assert record.outcome == "RolledBack"
+
+
+class TestDefects:
+    @pytest.mark.parametrize("broken", ["_begin", "_end", "_record"])
+    async def test_hold_up_nothing(self, broken, monkeypatch, caplog):
+        """The run goes on to its end; it is said once that it is not in the history."""
+
+        def fails(*_):
+            raise RuntimeError("a defect")
+
+        monkeypatch.setattr(RunRecorder, broken, fails)
+        operator = await flying()
+        operator.kafka.arrive()
+        await operator.until("Succeeded")
+        assert operator.history == []
+        assert sum("in the history" in message for message in caplog.messages) == 1
 
 
 class TestDurations:
