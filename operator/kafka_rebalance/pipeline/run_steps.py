@@ -5,6 +5,7 @@ it known what limited it. Of each run its busiest pipes leave Spark, not its ste
 """
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
@@ -19,7 +20,7 @@ from kafka_rebalance.storage.run_history import VERSION
 MOST_RUNS = 500
 """The newest ones: a cluster changes."""
 _BUSIEST = 16
-_RUN = ("run_id", "run_ended_at", "active_seconds", "parallel_partitions")
+_RUN = ("run_id", "ended_micros", "active_seconds", "parallel_partitions")
 
 
 def clusters_with_runs(lake: Lake) -> list[str]:
@@ -38,7 +39,8 @@ def past_runs(spark: SparkSession, lake: Lake, cluster_id: str) -> tuple[list[Pa
     # Spark takes paths for patterns; a directory may be called [1].
     paths = [re.sub(r"([\[\]{}*?\\])", r"\\\1", f"{lake.spark_root}/{file}") for file in newest]
     steps = spark.read.parquet(*paths).where(F.col("version") == VERSION)
-    found = _runs(steps).join(_pipes(steps), "run_id").orderBy("run_ended_at")
+    steps = steps.withColumn("ended_micros", F.unix_micros("run_ended_at"))  # Spark's own datetimes have no zone
+    found = _runs(steps).join(_pipes(steps), "run_id").orderBy("ended_micros")
     return [_past_run(row.asDict(recursive=True)) for row in found.collect()], len(newest)
 
 
@@ -81,4 +83,5 @@ def _pipes(steps: DataFrame) -> DataFrame:
 def _past_run(row: dict[str, Any]) -> PastRun:
     pipes, alone = (tuple(Flow(flow["amount"], flow["rate"]) for flow in row[name]) for name in ("pipes", "alone"))
     parallel = max(1, min(row["parallel_partitions"], row["steps"]))
-    return PastRun(RunShape(pipes, alone, row["steps"], parallel), row["active_seconds"], row["run_ended_at"])
+    ended_at = datetime.fromtimestamp(row["ended_micros"] / 1e6, UTC)
+    return PastRun(RunShape(pipes, alone, row["steps"], parallel), row["active_seconds"], ended_at)
