@@ -50,7 +50,7 @@ def test_a_run_leaves_its_steps(world: World, lake: Path) -> None:
         assert (row["parallel_replicas"], row["parallel_partitions"], row["limits_changed"]) == (1, 2, False)
         assert (row["leader_rate"], row["follower_rate"], row["rate_changed"]) == (RATE, RATE, False)
         assert row["source"] == before[row["topic"], row["partition"]].leader
-        assert SIZE <= row["bytes_copied"] <= 1.2 * SIZE
+        assert 0.97 * SIZE <= row["bytes_copied"] <= 1.2 * SIZE
         assert 1 <= row["copies_in"] <= 2
         # Up to 64 KiB of each partition may be fetched before the throttle takes effect, and rounds are a second apart.
         seconds = (row["ended_at"] - row["started_at"]).total_seconds()

@@ -178,7 +178,7 @@ class RunRecorder:
         for broker in step.destinations:
             on_disk = replica_bytes.get((tp, broker), 0)
             arrived = state is not None and broker in state.isr
-            copied += (on_disk or max(0, planned)) if arrived else on_disk
+            copied += max(on_disk, planned) if arrived else on_disk  # sizes are read about every two seconds
         if not copied and not step.was_seen:
             return  # the order was not carried out
         if len(trace.steps) >= MAX_STEPS:
