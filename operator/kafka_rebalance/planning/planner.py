@@ -125,9 +125,10 @@ def solve_instance(instance: Instance, goals: Goals) -> Solution:
 
 
 def choose_replica_sets(instance: Instance, goals: Goals) -> ReplicaSets:
-    """Which brokers hold each partition, ignoring the movement budget."""
-    total = goals.balance is Balance.TOTAL
-    return fewest_moves(instance) if total else balanced_by_topic(instance, goals.balance)
+    """Which brokers hold each partition, ignoring the movement budget. Load goals have their own bound of bytes."""
+    if goals.balance is not Balance.TOTAL:
+        return balanced_by_topic(instance, goals.balance)
+    return fewest_moves(instance, bound_data=not goals.load)
 
 
 def _best_order(present: Instance, copies: Copies, goals: Goals) -> Indices:

@@ -67,12 +67,13 @@ class ReplicaSets:
         return cls(copies, Certificate(0, optimal=False))
 
 
-def fewest_moves(instance: Instance) -> ReplicaSets:
-    """The replica sets of the plan."""
+def fewest_moves(instance: Instance, *, bound_data: bool = True) -> ReplicaSets:
+    """The replica sets of the plan. ``bound_data``: with a lower bound on its bytes, which takes a second for a million
+    partitions."""
     fair = fair_counts(instance)
     if len(instance.broker_of_slot) <= SMALL * (_WITH_SIZES if instance.sizes_differ else 1):
         return _by_flow(instance, fair)
-    return _fast(instance, fair) or _by_flow(instance, fair)
+    return _fast(instance, fair, bound_data=bound_data) or _by_flow(instance, fair)
 
 
 def _by_flow(instance: Instance, fair: Ints) -> ReplicaSets:
@@ -81,7 +82,7 @@ def _by_flow(instance: Instance, fair: Ints) -> ReplicaSets:
     return ReplicaSets.proved_fewest(copies).with_data_bound(max(copies.data(unit), data_bound(copies, copies.moves())))
 
 
-def _fast(instance: Instance, fair: Ints) -> ReplicaSets | None:
+def _fast(instance: Instance, fair: Ints, *, bound_data: bool) -> ReplicaSets | None:
     """None if the fast way does not support the rules of the instance, or did not finish."""
     if instance.rack_awareness is RackAwareness.PREFERRED:
         strict = replace(instance, rack_awareness=RackAwareness.ENFORCED)
@@ -102,11 +103,13 @@ def _fast(instance: Instance, fair: Ints) -> ReplicaSets | None:
     copies.tidy()
     copies = fewer_bytes(copies) if instance.sizes_differ else copies
     if proved:
-        return ReplicaSets.proved_fewest(copies).with_data_bound(data_bound(copies, copies.moves()))
+        found = ReplicaSets.proved_fewest(copies)
+        return found.with_data_bound(data_bound(copies, copies.moves())) if bound_data else found
     # With fixed replicas an outline can be fairer than any placement; its moves then are no bound.
     reached = square_sum(instance.fixed_replicas + plan.target) == square_sum(instance.fixed_replicas + fair)
     bound = plan.lower_bound if reached else 0
-    return ReplicaSets.with_bound(copies, bound).with_data_bound(data_bound(copies, bound))
+    found = ReplicaSets.with_bound(copies, bound)
+    return found.with_data_bound(data_bound(copies, bound)) if bound_data else found
 
 
 def _nothing_to_do(instance: Instance, fair: Ints) -> bool:
