@@ -58,24 +58,35 @@ async def read_pieces(
     begin: datetime,
     end: datetime,
 ) -> AsyncIterator[MetricPiece]:
-    """The windows between two times. Raises Permanent (MetricsUnavailable) if no series is of the cluster."""
-    while begin < end:
-        last = min(begin + PIECE, end)
-        times = (begin + _WINDOW, last, _WINDOW)
+    """The windows between two times. Raises Permanent (MetricsUnavailable) if the newest has series of others only.
+
+    Older ones may: a Prometheus may have others for longer than this cluster.
+    """
+
+    async def read(start: datetime, last: datetime) -> MetricPiece:
+        times = (start + _WINDOW, last, _WINDOW)
         found = {
             "in": await server.query_range(queries.bytes_in, *times),
             "out": await server.query_range(queries.bytes_out, *times),
         }
-        piece = _piece(found, queries.label, cluster_id, brokers, last)
-        if piece.others and not piece.rows:
-            raise Permanent(
-                Reason.METRICS_UNAVAILABLE,
-                f"the label {queries.label} of the series has values like {min(piece.others)!r}, neither an id nor "
-                f"a host of the brokers {sorted(brokers)}: name another label with --broker-label, or make one "
-                "with label_replace in the queries",
-            )
-        yield piece
+        return _piece(found, queries.label, cluster_id, brokers, last)
+
+    if begin < end:
+        newest = await read(end - _WINDOW, end)
+        if newest.others and not newest.rows:
+            raise _of_others(queries.label, newest.others, brokers)
+    while begin < end:
+        last = min(begin + PIECE, end)
+        yield await read(begin, last)
         begin = last
+
+
+def _of_others(label: str, others: frozenset[str], brokers: Mapping[BrokerId, Broker]) -> Permanent:
+    return Permanent(
+        Reason.METRICS_UNAVAILABLE,
+        f"the label {label} of the series has values like {min(others)!r}, neither an id nor a host of the brokers "
+        f"{sorted(brokers)}: name another label with --broker-label, or make one with label_replace in the queries",
+    )
 
 
 def store_metrics(lake: Lake, cluster_id: str, piece: MetricPiece) -> None:

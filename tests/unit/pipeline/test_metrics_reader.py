@@ -42,6 +42,18 @@ def answering(ins: Series = (), outs: Series = ()) -> Answering:
     return server
 
 
+class Later(PrometheusServer):
+    """Answers to both queries with those of its series that have a value in the range."""
+
+    def __init__(self, found: Series) -> None:
+        super().__init__("http://p")
+        object.__setattr__(self, "found", found)
+
+    async def query_range(self, query: str, start: datetime, end: datetime, step: timedelta) -> Series:
+        found: Series = self.found  # type: ignore[attr-defined]
+        return tuple(each for each in found if any(start <= at <= end for at in each[1]))
+
+
 def series(topic: str, broker: str, value: float, at: datetime = NOON) -> tuple[dict[str, str], dict[datetime, float]]:
     return {"topic": topic, "b": broker}, {at: value}
 
@@ -72,7 +84,7 @@ class TestRead:
         server = answering()
         pieces = await read(server, NOON - HOUR - FIVE)
         assert [piece.end for piece in pieces] == [NOON - FIVE, NOON]
-        assert server.asked == [(NOON - HOUR, NOON - FIVE)] * 2 + [(NOON, NOON)] * 2
+        assert server.asked[2:] == [(NOON - HOUR, NOON - FIVE)] * 2 + [(NOON, NOON)] * 2
 
     async def test_one_row_per_topic_broker_and_window(self) -> None:
         """What one query does not have is not known; of two series of a broker the larger one counts."""
@@ -89,6 +101,12 @@ class TestRead:
         """A Prometheus may have several; they are told."""
         (piece,) = await read(answering((series("t", "1", 10), series("t", "other-1", 10))))
         assert (len(piece.rows), piece.others) == (1, {"other-1"})
+
+    async def test_others_may_be_older(self) -> None:
+        """An hour of which there are only series of others does not stop it: the cluster is new."""
+        ins = (series("t", "1", 10), series("t", "other-1", 10, NOON - 2 * HOUR))
+        pieces = await read(Later(ins), NOON - 3 * HOUR)
+        assert [(len(piece.rows), piece.others) for piece in pieces] == [(0, {"other-1"}), (0, set()), (1, set())]
 
     async def test_if_all_are_of_others_the_label_is_wrong(self) -> None:
         """What to do is told."""
