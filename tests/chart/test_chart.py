@@ -127,7 +127,7 @@ class TestRights:
         manifests = [m for m in rendered(case) if not m["metadata"]["name"].endswith("-spark")]
         account = of_kind(manifests, "ServiceAccount")["metadata"]
         subject = {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
-        bindings = [m for m in manifests if m["kind"].endswith("Binding")]
+        bindings = [m for m in manifests if m["kind"].endswith("RoleBinding")]
         bound = {(m["roleRef"]["kind"], m["roleRef"]["name"], m["metadata"].get("namespace")) for m in bindings}
         roles = {
             (m["kind"], m["metadata"]["name"], m["metadata"].get("namespace"))
@@ -167,6 +167,18 @@ class TestRights:
         assert view == read | {(group, f"{plural}/status", "get") for plural in plurals}
         verbs = ("create", "update", "patch", "delete", "deletecollection")
         assert edit == {(group, plural, verb) for plural in written for verb in verbs}
+
+
+    def test_approvers(self) -> None:
+        """Off by default; in single namespaces, the policy says nothing about the others."""
+        kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+        assert not [m for m in rendered() if m["kind"] in kinds]
+        policy, binding = (of_kind(rendered("production"), kind) for kind in kinds)
+        assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+        assert policy["spec"]["failurePolicy"] == "Fail"
+        some = of_kind(rendered("namespaced", "--set", "approval.groups={a}"), kinds[1])
+        (rule,) = some["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+        assert rule["values"] == ["kafka", "payments"]
 
 
 class TestPods:
@@ -339,7 +351,7 @@ class TestObjects:
         for manifest in rendered(case):
             labels = manifest["metadata"]["labels"]
             assert not [name for name in recommended if f"app.kubernetes.io/{name}" not in labels]
-            clusterwide = manifest["kind"].startswith("Cluster") or manifest["kind"] == "CustomResourceDefinition"
+            clusterwide = manifest["kind"].startswith(("Cluster", "CustomResourceDefinition", "ValidatingAdmission"))
             assert ("namespace" in manifest["metadata"]) is not clusterwide
 
     def test_a_disruption_budget_only_for_several(self) -> None:

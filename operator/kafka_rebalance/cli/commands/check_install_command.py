@@ -34,7 +34,8 @@ _SAMPLE = {
     "apiVersion": API_VERSION,
     "kind": "KafkaRebalance",
     "metadata": {"generateName": "check-install-"},
-    "spec": {"kafka": {"bootstrapServers": "kafka:9092"}},
+    # A policy for approvals may refuse others.
+    "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, "approval": {"policy": "Manual"}},
 }
 
 
