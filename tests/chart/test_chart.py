@@ -168,7 +168,6 @@ class TestRights:
         verbs = ("create", "update", "patch", "delete", "deletecollection")
         assert edit == {(group, plural, verb) for plural in written for verb in verbs}
 
-
     def test_approvers(self) -> None:
         """Off by default; in single namespaces, the policy says nothing about the others."""
         kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")

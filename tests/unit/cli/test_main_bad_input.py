@@ -130,7 +130,11 @@ class TestWarnings:
         assert made.err.count("warning") == 1
 
 
-@pytest.mark.parametrize("command", [("status", "r"), ("watch", "r"), ("undo", "r")], ids=lambda command: command[0])
+@pytest.mark.parametrize(
+    "command",
+    [("status", "r"), ("watch", "r"), ("undo", "r"), ("list",), ("approve", "r"), ("freeze",)],
+    ids=lambda command: command[0],
+)
 def test_a_kubeconfig_that_does_not_exist(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

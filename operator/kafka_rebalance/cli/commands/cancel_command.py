@@ -83,6 +83,8 @@ def _consequence(rebalance: KafkaRebalance, policy: DeletionPolicy) -> str:
     if (moving is None or moving.status != "True") and status.progress is None:
         return "it has moved nothing so far; deleting it moves nothing"
     said = f"deletionPolicy {policy.value}: {_WHAT_HAPPENS[policy]}"
+    if policy is DeletionPolicy.ROLLBACK and rebalance.spec.execution.suspend:
+        said += ", which waits for kafka-rebalance resume, because it is suspended"
     if (progress := status.progress) is None:
         return said
     done, total, in_flight = progress.partitions.completed, progress.partitions.total, status.current_batch_size

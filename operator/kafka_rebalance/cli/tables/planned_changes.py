@@ -21,6 +21,8 @@ def print_planned(status: KafkaRebalanceStatus) -> None:
     facts = Table.grid(padding=(0, 3, 0, 0))
     for label, text in plan_facts(status.plan):
         facts.add_row(label, text)
+    if status.plan is not None and status.plan.eta is not None:
+        facts.add_row("Duration", f"{status.plan.eta}, at the current throttle")
     console.print(facts)
     if status.plan is None or not status.plan.per_broker:
         return

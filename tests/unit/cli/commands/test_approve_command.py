@@ -40,8 +40,13 @@ class TestApproved:
             HASH,
         ]
         assert "3 2 0 2.0 KiB 0 B 1 0" in lines
+        assert not [line for line in lines if line.startswith("Duration")]
         assert done.out.endswith("Approve it? [y/N]: y\napproved; follow it with: kafka-rebalance watch r -n kafka\n")
         assert spec_of(kube)["approval"] == {"policy": "Manual", "driftBudget": 5, "planHash": HASH}
+
+    def test_it_says_how_long_it_takes(self):
+        done = approve(world(body(MANUAL, status(WAITING, plan(eta="40m to 1h20m")))))
+        assert "\nDuration   40m to 1h20m, at the current throttle" in done.out
 
     @pytest.mark.parametrize("answer", ["n\n", "", "\n"])
     def test_only_with_a_yes(self, answer):

@@ -43,6 +43,12 @@ class TestDeletes:
         assert deleted(kube)
         assert "deletionPolicy" not in spec_of(kube)
 
+    def test_one_that_is_suspended_says_what_the_rollback_waits_for(self):
+        suspended = {"execution": {"suspend": True}}
+        said = "which waits for kafka-rebalance resume, because it is suspended"
+        assert said in cancel(world(running(suspended))).out
+        assert said not in cancel(world(running(suspended)), "--policy", "Revert").out
+
     @pytest.mark.parametrize(
         ("policy", "says"), [("Revert", "what it has moved stays"), ("Abandon", "nothing is cancelled")]
     )
