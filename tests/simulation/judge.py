@@ -17,6 +17,7 @@ from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunS
 
 CAP_SECONDS = 60.0
 """How long a lowered cap may not have reached the operator yet."""
+LAST_ROUND_SECONDS = 140.0
 OLDEST_READING_SECONDS = 60.0
 _P = "parallelPartitionCount"
 
@@ -41,7 +42,8 @@ class Judge:
         self.caps = defaultdict(list)
         self.deaths = set()
         self.plans, self.origins = {}, {}
-        self.orders = 0
+        self.owners = []
+        """The owners of the cluster, with the time at which each was first seen on record."""
         self.emptied = set()
         """Brokers that stay cordoned after a success."""
 
@@ -63,7 +65,6 @@ class Judge:
         self._owned(client, what)
         if code is not AlterCode.OK:
             return
-        self.orders += 1
         read = client.process.read.get(tp)
         if read is None:
             self.breach(f"{what}: sent for a partition that was never read")
@@ -71,7 +72,7 @@ class Judge:
         seen, at = read
         if now - at > OLDEST_READING_SECONDS:
             self.breach(f"{what}: sent on a reading that is {now - at:.0f} s old")
-        found = self._run_of(tp, state)
+        found = self._run_of(tp, state, to)
         if found is None:
             self.breach(f"{what}: in the plan of no open run")
             return
@@ -101,29 +102,34 @@ class Judge:
             self._fenced(process, "a record")
 
     def _owned(self, client, what):
-        bindings = at_once(BindingStore(self.world.kube).load_all())
-        owners = [binding.owner for binding in bindings if binding.cluster_id == "c"]
-        if not owners:
+        """A former owner's engine may end its last round."""
+        now = self.world.loop.now
+        owner = next((b.owner for b in at_once(BindingStore(self.world.kube).load_all()) if b.cluster_id == "c"), None)
+        if owner is None:
             self.breach(f"{what}: sent to a cluster without an owner on record")
-        elif client.host != self.world.host_of(owners[0]):
-            self.breach(f"{what}: sent by the client of {client.host}, and the owner is {owners[0]}")
+            return
+        if not self.owners or self.owners[-1][1] != owner:
+            self.owners.append((now, owner))
+        allowed = {self.world.host_of(owner)}
+        if len(self.owners) > 1 and now - self.owners[-1][0] < LAST_ROUND_SECONDS:
+            allowed.add(self.world.host_of(self.owners[-2][1]))
+        if client.host not in allowed:
+            self.breach(f"{what}: sent by the client of {client.host}, and the owner is {owner}")
 
-    def _run_of(self, tp, state):
-        """The open run that moves the partition, with its plan and the recorded origin."""
-        stores, best = self.world.kube, None
-        for run in at_once(RunStore(stores).list_all()):
+    def _run_of(self, tp, state, to):
+        """The open run that moves the partition, with its plan and the recorded origin: the one that fits best."""
+        found = []
+        for run in at_once(RunStore(self.world.kube).list_all()):
             if not run.open and not run.undo:
                 continue
-            plan = self._plan(run)
-            about = run.to_undo if run.undo else run
+            plan, about = self._plan(run), run.to_undo if run.undo else run
             origin = self._origins(about.uid, about.run_id).get(tp)
             if origin is not None and origin.topic_id != state.topic_id:
                 origin = None
-            if origin is not None:
-                return run, plan, origin
-            if tp in plan:
-                best = run, plan, None
-        return best
+            if origin is not None or tp in plan:
+                fits = origin is not None and set(to or ()) - set(state.replicas) <= known_to(plan.get(tp), origin)
+                found.append((fits, origin is not None, len(found), run, plan, origin))
+        return max(found)[3:] if found else None
 
     def _plan(self, run):
         key = run.uid, run.plan_hash
@@ -159,7 +165,7 @@ class Judge:
 
     def _places(self, what, tp, to, seen, run, plan, origin):
         row = plan.get(tp)
-        known = set(origin.replicas) | (set(row.target) | set(row.current) if row else set())
+        known = known_to(row, origin)
         added = set(to) - set(seen.replicas)
         if seen.in_flight:
             self.breach(f"{what}: sent to a partition in flight; read {shown(seen)}")
@@ -293,6 +299,11 @@ class Judge:
         for run in at_once(RunStore(kube).list_all()):
             if run.open:
                 self.breach(f"the run of {run.uid} is open")
+
+
+def known_to(row, origin):
+    """The brokers that the plan or the origin of a partition names."""
+    return set(origin.replicas) | (set(row.target) | set(row.current) if row else set())
 
 
 def ready(body):

@@ -4,7 +4,7 @@ from tests.simulation.brokers import MIB
 from tests.simulation.judge import ready
 from tests.simulation.process import at_once
 
-from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES, UNDO_ANNOTATION
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES, UNDO_ANNOTATION
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
 from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.model.topology import BrokerId
@@ -37,6 +37,7 @@ class Scenario:
             (2, self.create),
             (1, self.undo),
             (2, self.limits),
+            (1, self.connection),
         ]
 
     # The world at the start --------------------------------------------------------------------------------------
@@ -63,6 +64,8 @@ class Scenario:
                 kafka.values["t0", name] = entry
                 self.world.judge.entries_of_others["t0", name].add(entry)
         self.world.rates_before = {key: value for key, value in kafka.values.items() if key[1] in RATE_NAMES}
+        if draw.random() < 0.15:
+            self.connection()
         for _ in range(draw.choice((1, 1, 1, 2))):
             self.create()
         if draw.random() < 0.3:
@@ -108,8 +111,11 @@ class Scenario:
         name = f"r{self.made}"
         metadata = {"name": name, "namespace": namespace, "uid": f"u-{self.made}"}
         metadata["creationTimestamp"] = self.world.clock.now().isoformat()
+        kafka = {"bootstrapServers": f"kafka-{namespace}:9092"}
+        if any(key[0] == CONNECTIONS for key in self.world.kube.resources) and draw.random() < 0.7:
+            kafka = {"connectionRef": {"name": "prod", "namespace": "k"}}
         spec = {
-            "kafka": {"bootstrapServers": f"kafka-{namespace}:9092"},
+            "kafka": kafka,
             **self.spec(),
             "execution": self.execution(),
             "approval": {"policy": draw.choice(("Automatic",) * 5 + ("Manual",))},
@@ -120,6 +126,17 @@ class Scenario:
         self.world.judge.cap(metadata["uid"], spec["execution"]["parallelPartitionCount"])
         self.world.kube.create(REBALANCES, {"metadata": metadata, "spec": spec})
         return f"{name} is created: {spec}"
+
+    def connection(self):
+        """A KafkaConnection to the cluster: it outranks the connections that are written in resources."""
+        kube = self.world.kube
+        if (CONNECTIONS, "k", "prod") in kube.resources:
+            return None
+        metadata = {"name": "prod", "namespace": "k", "uid": "c-1"}
+        metadata["creationTimestamp"] = self.world.clock.now().isoformat()
+        spec = {"bootstrapServers": "kafka-k:9092", "allowedNamespaces": {"from": "All"}}
+        kube.create(CONNECTIONS, {"metadata": metadata, "spec": spec})
+        return "a KafkaConnection is created"
 
     def _some(self):
         found = [key for key, body in self.world.rebalances() if "deletionTimestamp" not in body["metadata"]]

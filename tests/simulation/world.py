@@ -15,7 +15,7 @@ from tests.simulation.process import OperatorProcess, at_once, task_factory
 from tests.simulation.scenario import Scenario
 from tests.simulation.virtual_time import NothingMoves, VirtualClock, VirtualLoop
 
-from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.kube.binding_store import BindingStore
 
 LAST_SECONDS = 1800.0
@@ -23,7 +23,7 @@ LAST_SECONDS = 1800.0
 ENDED = {
     "Succeeded", "NothingToDo", "Undone", "TakenOver", "InsufficientBrokers", "UnknownBroker", "UnknownTopic",
     "NothingSelected", "ClusterOwnedElsewhere", "ReplicationThrottleLower", "NothingToUndo", "InsufficientDisk",
-    "BelowMinInsyncReplicas", "Abandoned",
+    "BelowMinInsyncReplicas", "InvalidSpec",
 }  # fmt: skip
 
 
@@ -159,14 +159,18 @@ class World:
             self.note(f"{body['metadata']['name']} ended as {ready(body)}: {message(body)[:200]}")
 
     async def _all_gone(self):
-        for key, body in list(self.kube.resources.items()):
-            if "deletionTimestamp" not in body["metadata"]:
-                self.kube.delete(*key, self.clock.now().isoformat())
-        self.note("*** everything is deleted")
-        await self._until(lambda: not self.kube.resources, "is not let go")
+        await self._delete_all(REBALANCES, REASSIGNMENT_THROTTLES)
+        await self._delete_all(CONNECTIONS)
         await self._until(self._idle, "the engine or its binding does not end")
         self.judge.end()
         self._stop_if_broken()
+
+    async def _delete_all(self, *plurals):
+        self.note(f"*** all {', '.join(plurals)} are deleted")
+        for key, body in list(self.kube.resources.items()):
+            if key[0] in plurals and "deletionTimestamp" not in body["metadata"]:
+                self.kube.delete(*key, self.clock.now().isoformat())
+        await self._until(lambda: not any(key[0] in plurals for key in self.kube.resources), "is not let go")
 
     def _idle(self):
         """Whether a leader serves no cluster, and no cluster has an owner on record."""
