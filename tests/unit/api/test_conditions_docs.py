@@ -23,6 +23,7 @@ NOT_ON_RESOURCES = {
     "reconcile/act/retirement.py",
     "planning/explain/explanation.py",
 }
+ONLY_OF_SAMPLES = {Reason.CONSUMPTION_UNKNOWN}
 RAISED = {"Permanent", "Refused", "Transient", "__init__"}
 
 
@@ -46,7 +47,7 @@ def test_there_are_such_reasons() -> None:
     assert {"SecretNotFound", "KafkaUnreachable", "InsufficientBrokers", "Conflict"} <= set(reasons())
 
 
-@pytest.mark.parametrize("reason", sorted(set(reasons())))
+@pytest.mark.parametrize("reason", sorted(set(reasons()) - ONLY_OF_SAMPLES))
 def test_a_reason_is_explained(reason: str) -> None:
     """Either on that page or among the planner's refusals, which the page links to."""
     assert f"`{reason}`" in TEXT or f"`{reason}`" in REFUSALS

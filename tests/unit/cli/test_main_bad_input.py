@@ -78,7 +78,7 @@ def test_a_rebalance_in_a_file(bad: BadInput, tmp_path: Path) -> None:
         ({**CLUSTER, "brokers": [{"id": "0"}]}, "brokers[0].id: expected an integer, found '0'"),
         (
             {**CLUSTER, "brokers": [{"id": 0, "Rack": "a"}]},
-            "brokers[0]: unknown key 'Rack'; known are capacity, id, rack",
+            "brokers[0]: unknown key 'Rack'; known are capacity, id, logDirs, rack",
         ),
         (
             {**CLUSTER, "partitions": [{"topic": "t", "partition": 0, "replicas": "0,1"}]},

@@ -251,8 +251,7 @@ class Lifecycle:
 
     def _put_plan_away(self, rebalance: Rebalance) -> None:
         """Forget what belonged to the open run, but for what the status says of it afterwards."""
-        opened = rebalance.record.loaded_run
-        if opened is not None:
+        if (opened := rebalance.record.loaded_run) is not None:
             why = opened.plan.reason or (Reason.BUDGET_REACHED if opened.plan.imbalance is not None else "")
             ended = EndedRun(why, len(skipped_partitions(rebalance)), rebalance.record.run)
             rebalance.record = replace(rebalance.record, loaded_run=None, origins={}, ended=ended)
