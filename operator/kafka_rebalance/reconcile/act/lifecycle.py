@@ -239,8 +239,7 @@ class Lifecycle:
 
     def turn(self, rebalance: Rebalance, *, back: bool) -> None:
         """Have the moves of the open run be those of the plan, or on the way back those of what was sent."""
-        record = rebalance.record
-        if record.loaded_run is not None:
+        if (record := rebalance.record).loaded_run is not None:
             turned = record.loaded_run.turned(record.origins, back=back)
             if turned is not record.loaded_run:
                 rebalance.record = replace(record, loaded_run=turned)
