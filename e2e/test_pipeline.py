@@ -9,16 +9,20 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
 import pytest
-from confluent_kafka import Message, Producer
+from confluent_kafka import Consumer, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import NewTopic
 
 from e2e.bench.kafka import KafkaCluster
+from e2e.bench.waiting import wait_until
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.storage.stored_models import read_model_file
@@ -28,6 +32,7 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 COMMAND = Path(sys.executable).with_name("kafka-rebalance")
 TOPIC = "sampled"
 PARTITIONS = 4
+READ, GROUP = (0, 1), "readers"
 RECORD = 4096
 HEADERS = 128  # of a record that is alone in its batch: 61 bytes of the batch and some of the record
 RECORDS_PER_SECOND = 250
@@ -48,13 +53,26 @@ class Production:
 
     def __init__(self, cluster: KafkaCluster) -> None:
         self._producer = Producer(cluster.client_config(acks="all", **{"linger.ms": 20}))
+        # One group reads half of the partitions, and commits as it goes.
+        group = {"group.id": GROUP, "auto.commit.interval.ms": 100}
+        self._consumer = Consumer(cluster.client_config(**group))
+        self._begin = [ClientPartition(TOPIC, number, 0) for number in READ]
+        wait_until("the group can commit", self._commits)
+        self._consumer.assign(self._begin)
         self._number = 0
         self._sent: Timeline = defaultdict(list)
         self._acknowledged: Timeline = defaultdict(list)
 
+    def _commits(self) -> bool:
+        with suppress(KafkaException):  # until the topic of offsets has been created
+            self._consumer.commit(offsets=self._begin, asynchronous=False)
+            return True
+        return False
+
     def run_while(self, process: subprocess.Popen[str]) -> None:
         begin = time.time()
         while process.poll() is None:
+            self._consumer.consume(1000, timeout=0)
             due = int((time.time() - begin) * RECORDS_PER_SECOND)
             for number in range(self._number, due):
                 partition = number % PARTITIONS
@@ -63,6 +81,7 @@ class Production:
             self._number = max(self._number, due)
             self._producer.poll(0.02)
         assert self._producer.flush(30) == 0
+        self._consumer.close()
 
     def at_least(self, partition: int, moment: datetime) -> int:
         """Bytes of records that the leader had at that time: all that were acknowledged before."""
@@ -113,6 +132,17 @@ def leader_rows(lake: Path, partition: int) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["size_at"])
 
 
+def commit_rows(lake: Path, partition: int) -> list[dict[str, Any]]:
+    """What groups had committed of a partition, oldest first."""
+    rows = [
+        row
+        for path in lake.glob("offsets/*/*/*.parquet")
+        for row in pyarrow.parquet.ParquetFile(path).read().to_pylist()
+        if (row["topic"], row["partition"]) == (TOPIC, partition)
+    ]
+    return sorted(rows, key=lambda row: row["sampled_at"])
+
+
 class TestModelOfARealCluster:
     def test_sizes_are_those_of_kafkas_own_tool(
         self, cluster: KafkaCluster, sampled: tuple[LoadModel, Production, Path]
@@ -156,6 +186,27 @@ class TestModelOfARealCluster:
             at_most = production.at_most(number, last["size_at"]) - production.at_least(number, first["sampled_at"])
             assert at_least <= written <= at_most
             assert load.bytes_in_max is not None
+
+    def test_bytes_out_are_what_the_group_read(self, sampled: tuple[LoadModel, Production, Path]) -> None:
+        """Between the samples in which it had committed; of a partition that nobody reads it is 0, and known."""
+        model, _, lake = sampled
+        for number in range(PARTITIONS):
+            load = model.partitions[TopicPartition(TOPIC, number)]
+            rows = commit_rows(lake, number)
+            pairs = [
+                (before, after)
+                for before, after in pairwise(rows)
+                if len(before["groups"]) == len(after["groups"]) == (number in READ)
+            ]
+            assert pairs
+            read = sum(after["committed"][0] - before["committed"][0] for before, after in pairs if after["committed"])
+            seconds = sum((after["committed_at"] - before["committed_at"]).total_seconds() for before, after in pairs)
+            assert load.bytes_out_covered_seconds == pytest.approx(seconds, abs=0.001)
+            assert load.bytes_out_per_second is not None
+            sent = load.bytes_out_per_second * load.bytes_out_covered_seconds
+            # The size of a record is from sizes and offsets that were read at different times of a short run.
+            assert sent == pytest.approx(read * RECORD, rel=0.25)
+            assert (read > 0) == (number in READ)
 
     def test_the_model_belongs_to_this_cluster(
         self, cluster: KafkaCluster, sampled: tuple[LoadModel, Production, Path]
