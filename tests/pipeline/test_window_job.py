@@ -138,6 +138,7 @@ class TestModelFromWindows:
         some, found = built(spark, lake)
         assert (some.stored_hours, found) == (HOURS - 1, expected)
 
+    @pytest.mark.campaign
     def test_does_not_need_the_samples_of_stored_hours(self, spark: SparkSession, tmp_path: Path) -> None:
         """They may have expired: the windows remain."""
         samples = Samples()
@@ -171,6 +172,7 @@ class TestModelFromWindows:
 
 
 class TestAgain:
+    @pytest.mark.campaign
     def test_nothing_is_computed_twice(self, spark: SparkSession, tmp_path: Path) -> None:
         """Not even after the files of samples were merged: the samples are the same."""
         random_samples(seed=9, topics=3).write(tmp_path)
