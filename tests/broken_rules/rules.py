@@ -443,6 +443,24 @@ RULES = (
         ("tests/unit/cli/commands/test_undo_command.py::TestRefusals::test_refused",),
     ),
     BrokenRule(
+        "approval-of-what-was-seen",
+        "`approve` approves no plan that was made after the one that it has shown.",
+        "cli/commands/approve_command.py",
+        "            approvable(parse_rebalance(body), plan.hash)\n",
+        "",
+        (
+            "tests/unit/cli/commands/test_approve_command.py::TestRefused::test_a_plan_that_changed_while_somebody_read_it",
+        ),
+    ),
+    BrokenRule(
+        "deletion-of-what-was-seen",
+        "`cancel` deletes no other resource that has got the same name.",
+        "cli/commands/cancel_command.py",
+        '            if body["metadata"]["uid"] != seen.metadata.uid:',
+        "            if False:",
+        ("tests/unit/cli/commands/test_cancel_command.py::TestDoesNotDelete::test_another_one_of_that_name",),
+    ),
+    BrokenRule(
         "live-sizes-win",
         "A size that a broker reports wins over that of the load model.",
         "reconcile/runs/known_loads.py",
