@@ -26,6 +26,7 @@ from kafka_rebalance.api.resource_status import (
     ThrottleStatus,
 )
 from kafka_rebalance.api.v1alpha1 import REBALANCES, parse_rebalance
+from kafka_rebalance.cli.tables import console
 from kafka_rebalance.cli.tables.status_table import print_summary
 from kafka_rebalance.reasons import Reason
 
@@ -132,6 +133,17 @@ class TestSummary:
         print_summary(parse_rebalance(body), NOW)
         long = [line for line in capsys.readouterr().out.splitlines() if len(line) > 120]
         assert [line.partition(":")[0] for line in long] == ["ThrottleApplied"]
+
+    def test_it_fits_a_terminal(self, capsys, monkeypatch):
+        """Of 80 columns, also with long names and lists: cells are folded."""
+        monkeypatch.setattr(console, "_at_terminal", lambda: True)
+        monkeypatch.setenv("COLUMNS", "80")
+        row = full_status().current_batch[0]
+        long = row.model_copy(update={"topic": "a.topic.with.a.long.name" * 4, "current": tuple(range(1, 12))})
+        body = resource(status=full_status(current_batch=(long,)).as_patch()["status"])
+        print_summary(parse_rebalance(body), NOW)
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= 80
 
     def test_nobody_has_looked_at_it(self, capsys):
         lines = summary(capsys, resource())
