@@ -5,7 +5,7 @@ import json
 
 from tests.fakes.kube_in_memory import KubeInMemory
 
-from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
 
 
 class SimulatedKube(KubeInMemory):
@@ -16,6 +16,10 @@ class SimulatedKube(KubeInMemory):
         self.world = world
         self.by = None
         self.told = {}
+
+    @property
+    def has_connection(self):
+        return any(key[0] == CONNECTIONS for key in self.resources)
 
     @staticmethod
     def copy(body):

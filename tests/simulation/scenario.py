@@ -112,7 +112,7 @@ class Scenario:
         metadata = {"name": name, "namespace": namespace, "uid": f"u-{self.made}"}
         metadata["creationTimestamp"] = self.world.clock.now().isoformat()
         kafka = {"bootstrapServers": f"kafka-{namespace}:9092"}
-        if any(key[0] == CONNECTIONS for key in self.world.kube.resources) and draw.random() < 0.7:
+        if self.world.kube.has_connection and draw.random() < 0.7:
             kafka = {"connectionRef": {"name": "prod", "namespace": "k"}}
         spec = {
             "kafka": kafka,

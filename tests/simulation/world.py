@@ -23,7 +23,7 @@ LAST_SECONDS = 1800.0
 ENDED = {
     "Succeeded", "NothingToDo", "Undone", "TakenOver", "InsufficientBrokers", "UnknownBroker", "UnknownTopic",
     "NothingSelected", "ClusterOwnedElsewhere", "ReplicationThrottleLower", "NothingToUndo", "InsufficientDisk",
-    "BelowMinInsyncReplicas", "InvalidSpec",
+    "BelowMinInsyncReplicas", "InvalidSpec", "RolledBackPartially",
 }  # fmt: skip
 
 
@@ -185,7 +185,10 @@ class World:
             return False
         if reason == "AwaitingApproval":
             self._approve(metadata, body)
-        return reason in ENDED and body["status"].get("observedGeneration") == metadata["generation"]
+        # Of what had ended before its connection was refused nothing is said any more, also if it is edited.
+        refused = "connectionRef" not in body["spec"]["kafka"] and self.kube.has_connection
+        seen = reason in ENDED and body["status"].get("observedGeneration") == metadata["generation"]
+        return seen or (refused and reason in ENDED)
 
     def _approve(self, metadata, body):
         made = body["status"].get("plan", {}).get("hash")
