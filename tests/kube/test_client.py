@@ -86,11 +86,17 @@ def full_status(generation: int) -> KafkaRebalanceStatus:
             leader_moves=1,
             data_to_move=2**50,
             data_source="LogDirs",
-            eta="1h2m",
+            eta="1h2m-1h30m",
+            eta_source="History",
             load=LoadStatus(
                 resources=(
                     ResourceLoadRow(
-                        resource="Disk", peak_before=250, peak_after=110, outside_before=3, outside_after=1
+                        resource="Disk",
+                        peak_before=250,
+                        peak_after=110,
+                        peak_measured=112,
+                        outside_before=3,
+                        outside_after=1,
                     ),
                 ),
                 data_lower_bound=2**40,
@@ -114,6 +120,7 @@ def full_status(generation: int) -> KafkaRebalanceStatus:
         throttle=ThrottleStatus(leader_rate=1, follower_rate=2, source="spec.throttle", bound_by="other", brokers=6),
         skipped=(SkippedRow(topic="lost", partition=0, reason="NoLeader"),) * 50,
         skipped_count=77,
+        completed_at=NOW,
         display=Display(progress="37%", moved="1.2/3.4 GiB", eta="12m30s", throttle="50 MiB/s"),
     )
 
