@@ -137,12 +137,19 @@ class TrafficReport:
 class Traffic:
     """A producer (idempotent, acks=all) and a consumer that run in the background until `stop`.
 
-    `rate` is in records per second over all partitions of the topics, which are written in turn. Each record contains
-    the id of this traffic, its partition and its sequence number, so that other records in the topics are ignored.
+    `rate` is in records per second over all partitions of the topics, or those of `partitions`, which are written in
+    turn. Each record contains the id of this traffic, its partition and its sequence number, so that other records in
+    the topics are ignored.
     """
 
     def __init__(
-        self, cluster: KafkaCluster, topics: Sequence[str], *, rate: float = 100, record_bytes: int = 200
+        self,
+        cluster: KafkaCluster,
+        topics: Sequence[str] = (),
+        *,
+        partitions: Sequence[tuple[str, int]] = (),
+        rate: float = 100,
+        record_bytes: int = 200,
     ) -> None:
         self._rate = rate
         self._mark = uuid.uuid4().hex.encode()
@@ -164,7 +171,7 @@ class Traffic:
         }
         self._producer = Producer(cluster.client_config(**writing), logger=_quiet)
         self._consumer = Consumer(cluster.client_config(**reading), logger=_quiet)
-        self._partitions = self._begin_at_the_end(cluster, topics)
+        self._partitions = self._begin_at_the_end(cluster, topics, partitions)
         self._threads = [
             threading.Thread(target=self._guarded, args=(work,), name=f"traffic-{work.__name__}", daemon=True)
             for work in (self._produce, self._consume)
@@ -210,10 +217,12 @@ class Traffic:
         with self._lock:
             return len(self._acknowledged - self._consumed.keys())
 
-    def _begin_at_the_end(self, cluster: KafkaCluster, topics: Sequence[str]) -> list[tuple[str, int]]:
+    def _begin_at_the_end(
+        self, cluster: KafkaCluster, topics: Sequence[str], only: Sequence[tuple[str, int]]
+    ) -> list[tuple[str, int]]:
         admin = cluster.admin()
         known = admin.list_topics(timeout=120).topics
-        partitions = [(topic, partition) for topic in topics for partition in sorted(known[topic].partitions)]
+        partitions = [*only] or [(topic, number) for topic in topics for number in sorted(known[topic].partitions)]
         # One call for all partitions: a consumer would query them one by one.
         latest = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in partitions}
         ends = admin.list_offsets(latest, request_timeout=120)
