@@ -207,6 +207,11 @@ class Scenario:
         found = [process for process in self.world.processes if process.alive]
         return self.draw.choice(found) if found else None
 
+    def _with_standby(self):
+        """Often another operator is there to take over."""
+        if self.draw.random() < 0.6 and sum(process.alive for process in self.world.processes) < 2:
+            self.world.start()
+
     def kill_at_request(self):
         process = self._process()
         if process is None:
@@ -225,6 +230,7 @@ class Scenario:
         process = self._process()
         if process is None:
             return None
+        self._with_standby()
         process.pause()
         seconds = self.draw.choice((2, 10, 25, 45))
         self.world.loop.call_later(seconds, process.resume)
@@ -234,7 +240,8 @@ class Scenario:
         process = self._process()
         if process is None:
             return None
-        server = self.draw.choice(("kafka", "kube"))
+        self._with_standby()
+        server = self.draw.choice(("kafka", "kube", "kube"))
         process.cut_off.add(server)
         seconds = self.draw.choice((5, 15, 40))
         self.world.loop.call_later(seconds, process.cut_off.discard, server)
