@@ -72,6 +72,10 @@ class Release:
         wait_until("an operator is ready", lambda: self.running, timeout=120)
         return self
 
+    def ensure_running(self) -> None:
+        """Kubernetes keeps it running."""
+        self.start()
+
     # -- Pods ---------------------------------------------------------------------------------------------------
 
     def pods(self) -> list[Any]:
