@@ -12,6 +12,10 @@ from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
 from e2e.lane import OPERATOR_NAMESPACE, WATCHED
 from e2e.world import World
+from kafka_rebalance.pipeline.duration_fit import learn
+from kafka_rebalance.pipeline.job import spark_session
+from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.pipeline.run_steps import past_runs
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver, pytest.mark.campaign]
 
@@ -55,3 +59,25 @@ def test_a_run_leaves_its_steps(world: World, lake: Path) -> None:
         assert 1 <= row["copies_in"] <= 2
     began, ended = (datetime.fromisoformat(str(rows[0][name])) for name in ("run_started_at", "run_ended_at"))
     assert 0 < rows[0]["active_seconds"] <= (ended - began).total_seconds() + 1
+
+
+def test_durations_are_learnt_from_real_runs(world: World, lake: Path) -> None:
+    """Twenty-two runs back and forth, at three rates and three limits: the model predicts each from the others."""
+    topic = world.skewed("durations", *[500_000] * 6)
+    for number in range(22):
+        rate = str((256 << 10) * (1, 2, 4)[number % 3])
+        rebalance = world.rebalance(
+            f"durations-{number}",
+            topic,
+            throttle={"leaderRate": rate, "followerRate": rate},
+            execution={"parallelPartitionCount": (1, 2, 6)[number // 3 % 3]},
+            brokers={"include": [1, 4, 5] if number % 2 == 0 else [1, 2, 3]},
+        )
+        rebalance.wait_for("Succeeded")
+        wait_until("the record of the run", lambda done=number + 1: len(list(lake.rglob("*.parquet"))) == done)
+    with spark_session("local[1]") as spark:
+        runs, looked_at = past_runs(spark, Lake.open(str(lake)), world.kafka.cluster_id)
+    assert (len(runs), looked_at) == (22, 22)
+    model = learn(world.kafka.cluster_id, runs)
+    assert model.median_error <= 0.3, model
+    assert model.low < 1 < model.high
