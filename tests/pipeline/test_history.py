@@ -74,9 +74,12 @@ def test_only_runs_that_were_seen_as_a_whole_count(spark: SparkSession, tmp_path
 
 @pytest.mark.campaign
 def test_held_out_runs(spark: SparkSession, tmp_path: Path) -> None:
-    """The median error is at most 15 %, and the interval covers 75 to 85 % of what the runs took."""
+    """The median error is at most 15 %, and the intervals cover 75 to 85 % of what the runs took.
+
+    Over sixteen clusters: of one, the tenths of 150 errors are off by several percent by chance.
+    """
     errors, covered = [], []
-    for seed in range(4):
+    for seed in (*range(4), *range(100, 112)):
         records = some_runs(300, seed, BEGIN)
         lake = tmp_path / str(seed)
         lake.mkdir()

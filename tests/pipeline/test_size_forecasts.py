@@ -80,7 +80,10 @@ def test_intervals_cover_what_came(spark: SparkSession, tmp_path: Path, days: in
 
 @pytest.mark.campaign
 def test_a_thin_history_has_no_forecast(spark: SparkSession, tmp_path: Path) -> None:
-    """Twelve days tell what comes in a day and in a week, not in thirty; a topic of yesterday has no trend at all."""
+    """Twelve days tell what comes in a day and in a week, not in thirty; a topic of yesterday has no trend at all.
+
+    Nor has one of a kind of which there are too few to tell the error: here only those without retention have enough.
+    """
     truth = logs(60, 13, seed=3)
     truth[0].size[:11] = [None] * 11
     steady = [1000 * (day + 1) for day in range(13)]
@@ -88,8 +91,9 @@ def test_a_thin_history_has_no_forecast(spark: SparkSession, tmp_path: Path) -> 
     write(tmp_path, truth, range(13))
     made = forecasts_of(spark, tmp_path, 12)
     known = {h: [row for row in made.values() if row[f"forecast_{h}d"] is not None] for h in HORIZONS}
-    assert len(known[1]) > 40
-    assert len(known[7]) > 40
+    growing = [log for log in truth if log.retention == math.inf and (log.size[-1] or 0) > (log.size[-2] or 0)]
+    assert len(known[1]) >= 0.9 * len(growing) > 20
+    assert len(known[7]) >= 0.9 * len(growing)
     assert known[30] == []
     assert made["t0"]["forecast_1d"] is None
     assert made["t1"]["forecast_7d"] == pytest.approx(20_000, rel=0.05)
