@@ -13,9 +13,9 @@ from e2e.bench.waiting import wait_until
 from e2e.lane import OPERATOR_NAMESPACE, WATCHED
 from e2e.world import World
 from kafka_rebalance.pipeline.duration_fit import learn
-from kafka_rebalance.pipeline.job import spark_session
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.run_steps import past_runs
+from kafka_rebalance.pipeline.spark_session import spark_session
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver, pytest.mark.campaign]
 
