@@ -173,7 +173,9 @@ def _assert_carried_out(world: World, rebalance: Rebalance, plan: Mapping[str, A
     assert world.judge.verify(target) == []
     world.assert_tidy()
     assert rebalance.status["plan"]["hash"] == plan["summary"]["hash"]
-    assert [reason for reason in rebalance.events() if reason != "Planning"] == ["Rebalancing", "Succeeded"]
+    # On a busy machine a replica may leave the ISR for a moment.
+    told = [reason for reason in rebalance.events() if reason not in {"Planning", "ClusterUnhealthy"}]
+    assert told == ["Rebalancing", "Succeeded"]
 
 
 def _holder(world: World) -> str:

@@ -145,13 +145,16 @@ class TestInFlight:
         await throttle(admin, value, broker, name)
 
     async def flows(self, admin: KafkaAdmin, copy: Copy) -> None:
-        """Three more bites pass; at one byte per second they would take half a minute."""
+        """Nine more bites pass, or the last ones; at one byte per second nine would take one and a half minutes.
+
+        After more than its rate, a broker sends nothing until that is compensated.
+        """
         before = await bites(admin, copy.tp, copy.destination)
         await until(
             f"{copy} goes on",
             lambda: bites(admin, copy.tp, copy.destination),
-            lambda now: now - before >= 3,
-            seconds=20,
+            lambda now: now - before >= 9 or now > self.BITES - 3,
+            seconds=60,
         )
 
     async def all_stand_still(self, admin: KafkaAdmin, copies: Sequence[Copy]) -> None:
