@@ -1,7 +1,8 @@
 """Which hours of a load model's window are computed already, and which samples are needed for the rest.
 
 Stored windows count only if they were made of exactly the samples that count now: none came late, and the samplers that
-ran at the same time are told apart in the same way. All else is computed from samples. Needs no Spark.
+ran at the same time are told apart in the same way. Nor may their file be damaged. All else is computed from samples.
+Needs no Spark.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,7 @@ from kafka_rebalance.pipeline.sample_manifests import (
     unmerged,
     verified,
 )
-from kafka_rebalance.pipeline.stored_hours import StoredHour, hour_of, read_hours
+from kafka_rebalance.pipeline.stored_hours import StoredHour, hour_of, intact_hours, read_hours
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ def coverage(
             complete = hour.inputs.columns == tuple(columns) and _has_all(hour, there.manifests)
             if complete and (known is None or len(hour.inputs.batches) > len(known.inputs.batches)):
                 stored[hour.inputs.hour] = hour
+    stored = {hour.inputs.hour: hour for hour in intact_hours(lake, stored.values())}
     checked: dict[str, Skipped | None] = {}
     while True:
         needed = [m for m in there.manifests if any(_is_open(batch, there.start, stored) for batch in m.batches)]

@@ -24,7 +24,8 @@ from kafka_rebalance.pipeline.schema import SCHEMA_VERSION, SampleBatch, to_tabl
 
 _STAMP_LENGTH = len("20260131T235959.000000Z")
 _NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{32}\.json")
-_READERS = 16
+READERS = 16
+"""Threads that read files of the lake."""
 _AHEAD = "it is from the future: set the clock of the sampler's machine"
 
 
@@ -251,7 +252,7 @@ def read(lake: Lake, names: Iterable[str], table: LakeTable = SAMPLES) -> tuple[
         except (ValueError, OSError) as error:
             return Skipped(name, str(error) or type(error).__name__)
 
-    with ThreadPoolExecutor(_READERS) as pool:
+    with ThreadPoolExecutor(READERS) as pool:
         found = list(pool.map(one, names))
     return [m for m in found if isinstance(m, Manifest)], [s for s in found if isinstance(s, Skipped)]
 
@@ -264,7 +265,7 @@ def replaced_by(manifests: Iterable[Manifest]) -> set[str]:
 def verified(lake: Lake, manifests: Iterable[Manifest]) -> tuple[list[Manifest], list[Skipped]]:
     """Those whose file has the bytes that were written, and the others; a lifecycle rule may have expired some."""
     listed = list(manifests)
-    with ThreadPoolExecutor(_READERS) as pool:
+    with ThreadPoolExecutor(READERS) as pool:
         digests = pool.map(lake.sha256, (manifest.path for manifest in listed))
     intact: list[Manifest] = []
     damaged: list[Skipped] = []

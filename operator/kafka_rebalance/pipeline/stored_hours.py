@@ -11,13 +11,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from kafka_rebalance.pipeline.lake import Lake, safe, stamp
 from kafka_rebalance.pipeline.run_chain import Chain
-from kafka_rebalance.pipeline.sample_manifests import Skipped, StoredBatch, parse_aware, stamp_of
+from kafka_rebalance.pipeline.sample_manifests import READERS, Skipped, StoredBatch, parse_aware, stamp_of
 
 HOUR = timedelta(hours=1)
 VERSION = 1
@@ -145,11 +146,25 @@ def read_hours(lake: Lake, cluster_id: str, start: datetime, end: datetime) -> l
             continue
         for name in hour_names(lake, cluster_id, day):
             if start <= stamp_of(name) and stamp_of(name) + HOUR <= end:
-                try:
-                    found.append(StoredHour.from_json(lake.read(name)))
-                except (ValueError, FileNotFoundError):
-                    continue
+                hour = read_hour(lake, name)
+                found += [hour] if hour else []
     return found
+
+
+def read_hour(lake: Lake, name: str) -> StoredHour | None:
+    """What a manifest names; None if it is gone, or this version cannot read it."""
+    try:
+        return StoredHour.from_json(lake.read(name))
+    except (ValueError, FileNotFoundError):
+        return None
+
+
+def intact_hours(lake: Lake, hours: Iterable[StoredHour]) -> list[StoredHour]:
+    """Those whose file has the bytes that were written."""
+    listed = list(hours)
+    with ThreadPoolExecutor(READERS) as pool:
+        digests = pool.map(lake.sha256, (hour.inputs.path(PLACES[1]) for hour in listed))
+    return [hour for hour, digest in zip(listed, digests, strict=True) if digest == hour.sha256]
 
 
 def window_days(lake: Lake, cluster_id: str) -> list[date]:

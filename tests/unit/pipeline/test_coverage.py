@@ -122,6 +122,21 @@ class TestCoverage:
         tidy(Lake.open(str(tmp_path)), "c1", LONG_AFTER, None)
         assert (hours(covered(tmp_path).stored), minutes(covered(tmp_path).open_batches())) == ([0, 1], [120])
 
+    @pytest.mark.parametrize("content", [b"rotting", None])
+    def test_a_damaged_file_of_windows_is_not_used(self, tmp_path: Path, content: bytes | None) -> None:
+        """Nor one that is gone: its hour is read from samples, and stored again."""
+        sampled(tmp_path, 0, 60, 120)
+        store(tmp_path)
+        damaged = next(tmp_path.glob("windows/*/*/*T00*"))
+        if content is None:
+            damaged.unlink()
+        else:
+            damaged.write_bytes(content)
+        found = covered(tmp_path)
+        assert (hours(found.stored), minutes(found.open_batches())) == ([1], [0, 120])
+        store(tmp_path)
+        assert hours(covered(tmp_path).stored) == [0, 1]
+
     @pytest.mark.parametrize("content", [b"", b"{}", b'{"version": 2}'])
     def test_a_manifest_that_cannot_be_read_is_left_out(self, tmp_path: Path, content: bytes) -> None:
         """The samples say the same."""
