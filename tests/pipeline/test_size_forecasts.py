@@ -14,7 +14,10 @@ from tests.pipeline.clusters_by_hand import CLUSTER, START
 from tests.pipeline.sizes_by_process import Log, logs, write
 
 from kafka_rebalance.pipeline import job
-from kafka_rebalance.pipeline.size_forecasts import HORIZONS
+from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.pipeline.lake_retention import tidy
+from kafka_rebalance.pipeline.size_history import HORIZONS
+from kafka_rebalance.pipeline.window_job import store_windows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,6 +79,30 @@ def test_intervals_cover_what_came(spark: SparkSession, tmp_path: Path, days: in
     One, seven and thirty days ahead; the figures are in docs/pipeline.md.
     """
     check(spark, tmp_path, 1000, days, seed)
+
+
+@pytest.mark.campaign
+def test_stored_windows_take_the_place_of_expired_samples(spark: SparkSession, tmp_path: Path) -> None:
+    """The same forecasts for 30 days from two weeks of samples and 54 days of windows; from the samples alone none."""
+    days, now = 54, START + timedelta(days=54)
+    write(tmp_path, logs(200, days + 1, seed=1), range(days + 1))
+    expected = forecasts_of(spark, tmp_path, days)
+    assert sum(row["forecast_30d"] is not None for row in expected.values()) > 100
+    lake = Lake.open(str(tmp_path))
+    stored = store_windows(spark, str(tmp_path), CLUSTER, timedelta(days=60), now)
+    assert len(stored.written) == days
+    tidy(lake, CLUSTER, now, timedelta(days=14), timedelta(days=60))
+    assert len(list(tmp_path.glob("manifests/*/*"))) == 15
+    outcome = job.build(spark, str(tmp_path), CLUSTER, timedelta(days=1), now)
+    lineage = outcome.model.header["lineage"]
+    assert (lineage["forecastDays"], lineage["forecastDaysFromWindows"]) == (days + 1, days + 1 - 15)
+    names = [name for name in expected["t0"] if name.startswith("forecast_")]
+    found = {row["topic"]: row for row in pyarrow.parquet.read_table(tmp_path / outcome.artefact).to_pylist()}
+    assert [[found[t][name] for name in names] for t in found] == [[expected[t][name] for name in names] for t in found]
+    lake.delete_directory("windows")
+    outcome = job.build(spark, str(tmp_path), CLUSTER, timedelta(days=1), now)
+    assert outcome.model.forecasts[7].partitions > 100
+    assert outcome.model.forecasts[30].partitions == 0
 
 
 @pytest.mark.campaign

@@ -75,6 +75,7 @@ def build(
         cluster_id,
         linked.batches[-1],
         lambda files: rows_of(spark, lake, files),
+        lambda hours: stored_windows(spark, lake, hours),
     )
     rows = loads(
         listed,

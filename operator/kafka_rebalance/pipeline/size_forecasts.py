@@ -18,8 +18,8 @@ from enum import StrEnum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
-HORIZONS = (1, 7, 30)
-"""Days."""
+from kafka_rebalance.pipeline.size_history import HORIZONS
+
 COLUMNS = tuple(f"forecast_{days}d{part}" for days in HORIZONS for part in ("", "_low", "_high"))
 _QUANTILES = (0.05, 0.5, 0.95)
 _WEEKS = 5

@@ -19,6 +19,7 @@ from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.cli.options.pipeline_extra import lake_store, require_extra
 from kafka_rebalance.cli.tables.job_progress import job_progress
+from kafka_rebalance.cli.tables.size_forecast_lines import known_forecasts, unknown_forecasts
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason
@@ -280,16 +281,8 @@ def _print_quality(found: Any) -> None:
         click.echo(f"  method     {method}: {count} of {found.model.partitions} partitions")
     for method, count in sorted(found.model.methods_out.items()):
         click.echo(f"  bytes out  {method}: {count} of {found.model.partitions} partitions")
-    _print_forecasts("  forecast  ", found.model)
-
-
-def _print_forecasts(head: str, model: Any) -> None:
-    for days, found in sorted(model.forecasts.items()):
-        sizes = (
-            f"{format_bytes(found.now_bytes)} -> {format_bytes(found.size_bytes)}" if found.partitions else "Unknown"
-        )
-        known = f"{found.partitions} of {model.partitions} partitions"
-        click.echo(f"{head} in {days} d: {sizes} ({known}, one replica each)")
+    for line in (*known_forecasts(found.model), *unknown_forecasts(found.model)):
+        click.echo(f"  forecast   {line}")
 
 
 def _time(moment: datetime | None) -> str:
@@ -308,7 +301,8 @@ def _report(outcome: Any, lake: str, seconds: float) -> None:
         f"{_time(outcome.start)} to {_time(outcome.end)}{stored}, {seconds:.1f} s -> "
         f"{without_credentials(lake)}/{outcome.artefact}"
     )
-    _print_forecasts(f"cluster {outcome.cluster_id}: size", model)
+    for line in known_forecasts(model):
+        click.echo(f"cluster {outcome.cluster_id}: size {line}")
     notes = [
         (model.methods.get(Method.UNKNOWN, 0), "partitions have no rate: see `kafka-rebalance pipeline quality`"),
         (outcome.partial_batches, "samples are incomplete: a broker did not answer"),
@@ -317,6 +311,8 @@ def _report(outcome: Any, lake: str, seconds: float) -> None:
     for number, what in notes:
         if number:
             click.echo(f"cluster {outcome.cluster_id}: {number} {what}", err=True)
+    for line in unknown_forecasts(model):
+        click.echo(f"cluster {outcome.cluster_id}: size {line}", err=True)
     _report_skipped(outcome.cluster_id, outcome.skipped)
 
 
