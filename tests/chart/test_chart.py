@@ -30,6 +30,8 @@ from kafka_rebalance.app.probes import PROBES
 from kafka_rebalance.cli.main import cli
 from kafka_rebalance.kube.lease import LEASE_NAME
 from kafka_rebalance.kube.rights import EVERYWHERE, OWN, OWN_ALONE, WATCHED, Rule
+from kafka_rebalance.pipeline.size_history import HORIZONS, LONGEST, days_needed
+from kafka_rebalance.units import parse_duration
 
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
@@ -210,7 +212,9 @@ class TestPods:
             "check-install",
             "pipeline sample",
             "pipeline metrics",
+            "pipeline windows",
             "pipeline load-model",
+            "pipeline history",
             "pipeline compact",
         }
 
@@ -279,6 +283,35 @@ class TestPods:
             (sampler,) = (t["spec"] for w, t in pod_templates(manifests).items() if w.endswith("-sample-prod"))
             assert ("--no-consumer-groups" in sampler["containers"][0]["args"]) == (wanted == "false")
 
+    def test_forecasts_have_the_days_that_they_need(self) -> None:
+        """Stored windows outlive the samples: long enough for 30 days ahead, and looked for while samples are there."""
+        pods = pod_templates(rendered("pipeline"))
+        (compact,), (windows,) = (
+            [t["spec"]["containers"][0]["args"] for w, t in pods.items() if w.endswith(name)]
+            for name in ("-compact", "-windows")
+        )
+        found = dict(argument.removeprefix("--").split("=", 1) for argument in (*compact, *windows))
+        samples, stored, looked_at = (
+            parse_duration(found[name]) / 86_400 for name in ("retention", "windows-retention", "window")
+        )
+        assert looked_at <= samples < days_needed(max(HORIZONS)) <= stored <= LONGEST.days
+
+    def test_the_operator_writes_the_history_that_a_job_learns_from(self) -> None:
+        """Into the lake, from where it reads the durations; without it, it only reads the lake."""
+        for wanted in ("true", "false"):
+            manifests = rendered("pipeline", "--set", f"pipeline.history.enabled={wanted}")
+            (container,) = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
+            (lake,) = [mount for mount in container["volumeMounts"] if mount["name"] == "lake"]
+            assert ("--history=/lake" in container["args"], lake["readOnly"]) == (wanted == "true", wanted == "false")
+            jobs = [where for where in pod_templates(manifests) if where.endswith("-history")]
+            assert bool(jobs) == (wanted == "true")
+
+    def test_a_history_without_the_pipeline(self) -> None:
+        """In a store of the user's, as the load models."""
+        manifests = rendered("default", "--set", "history=s3://bucket/lake,loadModels=s3://bucket/lake/models")
+        (container,) = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
+        assert {"--history=s3://bucket/lake", "--load-models=s3://bucket/lake/models"} < set(container["args"])
+
 
 class TestSpark:
     """The load model Job as the driver of executors in Pods of their own."""
@@ -319,6 +352,14 @@ class TestSpark:
         job = of_kind(manifests, "CronJob", f"{NAME}-load-model")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
         assert [subject["name"] for subject in binding["subjects"]] == [account["name"]] == [job["serviceAccountName"]]
         assert binding["roleRef"]["name"] == role["metadata"]["name"]
+
+    def test_windows_are_computed_in_the_same_way(self) -> None:
+        """By executors, with the same account; the history is small enough for one Pod."""
+        pods = {where.rpartition("-")[2]: t["spec"] for where, t in pod_templates(rendered("spark")).items()}
+        drivers = [name for name in pods if "--master=k8s" in pods[name]["containers"][0]["args"]]
+        assert sorted(drivers) == ["model", "windows"]
+        assert pods["windows"]["serviceAccountName"] == pods["model"]["serviceAccountName"]
+        assert "serviceAccountName" not in pods["history"]
 
     def test_settings(self) -> None:
         """Numbers of the values, and more settings as they are."""

@@ -169,10 +169,17 @@ class TestDeadlines:
     def test_of_the_pipeline(self) -> None:
         sampler = "pipeline.sampler.interval=1m30s,pipeline.sampler.count=20"
         deadlines = "pipeline.loadModel.deadline=1h,pipeline.compact.deadline=5m,pipeline.metrics.deadline=9m"
+        deadlines += ",pipeline.windows.deadline=7m,pipeline.history.deadline=6m"
         manifests = rendered("pipeline", "--set", f"{sampler},{deadlines}")
+        samplers = {"-sample-prod": 4200, "-sample-test": 4200}
         found = {
             suffix: of_kind(manifests, "CronJob", suffix)["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"]
-            for suffix in ("-sample-prod", "-sample-test", "-metrics-prod", "-load-model", "-compact")
+            for suffix in (*samplers, "-metrics-prod", "-windows", "-load-model", "-history", "-compact")
         }
-        samplers = {"-sample-prod": 4200, "-sample-test": 4200}
-        assert found == samplers | {"-metrics-prod": 540, "-load-model": 3600, "-compact": 300}
+        assert found == samplers | {
+            "-metrics-prod": 540,
+            "-windows": 420,
+            "-load-model": 3600,
+            "-history": 360,
+            "-compact": 300,
+        }

@@ -70,6 +70,9 @@ def test_only_runs_that_were_seen_as_a_whole_count(spark: SparkSession, tmp_path
         assert run.ended_at == record.ended_at
     with pytest.raises(Refused, match="no durations for 1 of 1 clusters"):
         CliRunner().invoke(pipeline, ["history", "--lake", str(tmp_path)], catch_exceptions=False)
+    allowed = ["history", "--lake", str(tmp_path), "--allow-too-few"]
+    done = CliRunner().invoke(pipeline, allowed, catch_exceptions=False)
+    assert (done.exit_code, "2 runs can be learnt from, 20 are needed" in done.stderr) == (0, True)
 
 
 @pytest.mark.campaign

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 @click.option(
     "--master", default=None, metavar="URL", help="Spark master. [default: that of spark-submit, else local[*]]"
 )
-def history(lake: str, clusters: tuple[str, ...], master: str | None) -> None:
+@click.option("--allow-too-few", is_flag=True, help="Do not fail while there are too few runs: for a daily Job.")
+def history(lake: str, clusters: tuple[str, ...], master: str | None, *, allow_too_few: bool) -> None:
     """Learn from ended runs how long a run takes, for `plan --durations`."""
     require_extra("pyarrow")
     require_extra("pyspark")
@@ -33,7 +34,11 @@ def history(lake: str, clusters: tuple[str, ...], master: str | None) -> None:
         opened = Lake.open(lake)
         chosen = list(clusters) or clusters_with_runs(opened)
         if not chosen:
-            raise Refused(Reason.NO_HISTORY, "the lake has no ended runs: run the operator with --history")
+            none = Refused(Reason.NO_HISTORY, "the lake has no ended runs: run the operator with --history")
+            if not allow_too_few:
+                raise none
+            click.echo(f"refused ({none.reason}): {none.message}", err=True)
+            return
         with spark_session(master) as spark:
             for name, value in hadoop_settings(lake).items():
                 spark.conf.set(name, value)
@@ -51,7 +56,7 @@ def history(lake: str, clusters: tuple[str, ...], master: str | None) -> None:
                 click.echo(f"cluster {cluster_id}: {_sentence(model, looked_at)} -> {path}")
     except OSError as error:
         raise store_failed("the lake cannot be used", error) from error
-    if refused:
+    if refused and not allow_too_few:
         raise Refused(Reason.NO_HISTORY, f"no durations for {len(refused)} of {len(chosen)} clusters; see above")
 
 
