@@ -16,6 +16,7 @@ from kafka_rebalance.pipeline import model_file
 from kafka_rebalance.pipeline.commits_schema import COMMITS_SPARK_SCHEMA
 from kafka_rebalance.pipeline.coverage import Coverage, coverage, files_with
 from kafka_rebalance.pipeline.lake import Lake, model_path
+from kafka_rebalance.pipeline.lake_leftovers import UNFINISHED
 from kafka_rebalance.pipeline.lake_tables import METRICS, OFFSETS
 from kafka_rebalance.pipeline.metrics_schema import METRICS_SPARK_SCHEMA
 from kafka_rebalance.pipeline.run_chain import Chain
@@ -25,9 +26,6 @@ from kafka_rebalance.storage.locations import hadoop_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-UNFINISHED = "unfinished"
-"""Where Spark writes what is copied to its place then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,12 @@ class Lake:
         selector = pyarrow.fs.FileSelector(f"{self.root}/{path}", allow_not_found=True)
         return sorted(info.base_name for info in self.filesystem.get_file_info(selector))
 
+    def files(self, path: str) -> list[tuple[str, datetime]]:
+        """All files below a directory, in no order, with when they were written by the clock of the store."""
+        selector = pyarrow.fs.FileSelector(f"{self.root}/{path}", allow_not_found=True, recursive=True)
+        infos = (info for info in self.filesystem.get_file_info(selector) if info.is_file)
+        return [(info.path.removeprefix(f"{self.root}/"), info.mtime) for info in infos]
+
     def written_at(self, path: str) -> datetime | None:
         """By the clock of the store; None if there is no such file."""
         moment: datetime | None = self.filesystem.get_file_info(f"{self.root}/{path}").mtime

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from kafka_rebalance.pipeline.coverage import coverage
-from kafka_rebalance.pipeline.job import UNFINISHED
 from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.pipeline.lake_leftovers import UNFINISHED
 from kafka_rebalance.pipeline.sample_manifests import Skipped
 from kafka_rebalance.pipeline.stored_hours import HOUR, HourInputs, hour_of, publish_hour
 from kafka_rebalance.storage.locations import hadoop_settings

@@ -212,9 +212,10 @@ def load_model_command(
     help="Delete stored windows that are older. [default: none]",
 )
 def compact_command(lake: str, clusters: tuple[str, ...], retention: int | None, windows_retention: int | None) -> None:
-    """Merge the small files of a lake into large ones, and delete old samples and windows."""
+    """Merge the small files of a lake into large ones; delete old samples and windows, and what killed writers left."""
     require_extra("pyarrow")
     from kafka_rebalance.pipeline import lake as lakes
+    from kafka_rebalance.pipeline.lake_leftovers import sweep
     from kafka_rebalance.pipeline.lake_retention import tidy
 
     keep, keep_windows = (None if s is None else timedelta(seconds=s) for s in (retention, windows_retention))
@@ -224,6 +225,8 @@ def compact_command(lake: str, clusters: tuple[str, ...], retention: int | None,
             click.echo(
                 f"cluster {cluster_id}: merged {done.merged_files} files into {done.into}, deleted {done.deleted_files}"
             )
+        left = sweep(lakes.Lake.open(lake), datetime.now(UTC))
+        click.echo(f"deleted {left} files that killed writers had left")
 
 
 @pipeline.command("quality")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -110,9 +111,16 @@ class TestCompact:
         for age in (timedelta(days=30), timedelta(hours=3), timedelta(hours=2)):
             batch = SampleBatch(datetime.now(UTC).replace(hour=12) - timedelta(days=1) - age, "c1", (), run_id="a")
             write_batch(str(tmp_path), replace(batch, sequence=int(age.total_seconds())))
+        part = tmp_path / "unfinished" / "job" / "part-0.parquet"
+        part.parent.mkdir(parents=True)
+        part.touch()
+        os.utime(part, (0, 0))
         command = ["compact", "--lake", str(tmp_path), "--retention", "14d"]
         result = CliRunner().invoke(pipeline, command, catch_exceptions=False)
-        assert result.stdout == "cluster c1: merged 2 files into 1, deleted 1\n"
+        assert result.stdout.splitlines() == [
+            "cluster c1: merged 2 files into 1, deleted 1",
+            "deleted 1 files that killed writers had left",
+        ]
 
 
 class TestUsage:
