@@ -84,15 +84,15 @@ class TestHistory:
                 pass
 
     async def test_wrong_credentials(self, server: PrometheusServer) -> None:
-        """Told without them."""
+        """The error message does not contain them."""
         wrong = PrometheusServer(server.url, f"Basic {b64encode(b'bench:hunter2').decode()}")
         with pytest.raises(Permanent, match="HTTP status 401: name a file with valid credentials") as refused:
             await wrong.query_range("up", END, END, timedelta(minutes=5))
         assert "hunter2" not in repr(refused.value)
         assert "Basic" not in repr(wrong)
 
-    async def test_a_query_that_is_wrong_is_told_as_prometheus_tells_it(self, server: PrometheusServer) -> None:
-        """Whoever writes it must see where it is wrong."""
+    async def test_wrong_query(self, server: PrometheusServer) -> None:
+        """The error message of Prometheus, with the position of the error, is passed on."""
         with pytest.raises(Permanent, match=r"HTTP status 400: .*parse error"):
             await server.query_range("rate(x[5m", END, END, timedelta(minutes=5))
 

@@ -1,8 +1,8 @@
-"""Which hours of a load model's window are computed already, and which samples are needed for the rest.
+"""Finds the hours of a load model's window that are already computed, and the samples needed for the other hours.
 
-Stored windows count only if they were made of exactly the samples that count now: none came late, and the samplers that
-ran at the same time are told apart in the same way. Nor may their file be damaged. All else is computed from samples.
-Needs no Spark.
+Stored windows are used only if they were computed from exactly the samples that are valid now: no sample came late, and
+samplers that ran at the same time are distinguished in the same way. Their file must not be damaged. The other hours
+are computed from samples. This module does not use Spark.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
 """kafka-rebalance diff: what the plan of a KafkaRebalance changes, for each broker and each partition.
 
-Brokers come from the status, which whoever may read the resource can see. Partitions come from the stored plan.
+The changes of brokers come from the status of the resource. The changes of partitions come from the stored plan.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from kafka_rebalance.reasons import Reason
 def diff(name: str, scope: ResourceScope, *, output: str) -> None:
     """Show what the plan of KafkaRebalance NAME changes: per broker, and per partition.
 
-    Partitions need the right to read the operator's records; without it, only brokers are shown.
+    The partitions are in the operator's records. Without the right to read these, only brokers are shown.
     """
     rebalance, partitions = asyncio.run(_read(scope, name))
     if output != "table":

@@ -1,4 +1,4 @@
-"""The options --log-dirs and --drain-log-dir: which log dirs there are, and what becomes of them with a plan."""
+"""The options --log-dirs and --drain-log-dir: reads the log dirs of a cluster file, and plans moves between them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
