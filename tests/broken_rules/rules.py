@@ -145,7 +145,7 @@ RULES = (
     ),
     BrokenRule(
         "sent-or-not",
-        "What others did to a partition before its first call was sent is theirs.",
+        "Changes that others made to a partition before its first call count as theirs.",
         "execution/first_call.py",
         "if state.replicas in {call, cancelled} or",
         "if state.replicas or",
@@ -255,7 +255,7 @@ RULES = (
     ),
     BrokenRule(
         "plaintext-password",
-        "A password or token is sent without TLS only if the resource allows it in so many words.",
+        "A password or token is sent without TLS only if the resource allows it explicitly.",
         "api/connection.py",
         "and sasl.mechanism.sends_secret and",
         "and False and",
@@ -560,7 +560,7 @@ RULES = (
     ),
     BrokenRule(
         "one-owner",
-        "A cluster in which there is work belongs to the owner on record, whoever comes first after a restart.",
+        "A cluster with an open run belongs to the owner on record, even if another connects first after a restart.",
         "reconcile/decide/cluster_ownership.py",
         "    if holder.named or work:",
         "    if holder.named:",

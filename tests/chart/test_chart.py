@@ -157,7 +157,7 @@ class TestRights:
     def test_people(self) -> None:
         """view may read; edit may write, but no KafkaConnections; only the operator may write the status.
 
-        Whoever creates a KafkaConnection decides who may use a Kafka cluster. Nothing is added by default.
+        The creator of a KafkaConnection decides who may use a Kafka cluster. Nothing is added by default.
         """
         assert not [m for m in rendered() if m["metadata"]["name"].endswith(("-view", "-edit"))]
         manifests = rendered("production")
@@ -323,7 +323,7 @@ class TestSpark:
         return dict(lines), yaml.safe_load(data["executor.yaml"])
 
     def test_only_where_it_is_asked_for(self) -> None:
-        """Neither account nor role nor token otherwise."""
+        """Otherwise there is no account, role or token."""
         names = {m["metadata"]["name"] for case in CASES if case != "spark" for m in rendered(case)}
         assert not [name for name in names if name.endswith("-spark")]
 

@@ -163,7 +163,7 @@ class Sasl(ApiModel):
     allow_plaintext_credentials: bool = Field(
         default=False,
         description="Allow credentials to be sent without TLS: PLAIN's password and OAUTHBEARER's token to the "
-        "brokers, the client secret to the token endpoint. Whoever reads the connection can use them.",
+        "brokers, the client secret to the token endpoint. Anyone who can read the network traffic can use them.",
     )
 
     @model_validator(mode="after")

@@ -75,8 +75,8 @@ class AllowedNamespaces(ApiModel):
     names: NamespaceNames | None = Field(default=None, description="Names of namespaces.")
     selector: LabelSelector | None = Field(
         default=None,
-        description="Selects namespaces by their labels. Whoever may label a namespace may permit it. A change of "
-        "labels takes effect within a minute.",
+        description="Selects namespaces by their labels. Anyone who may label a namespace can therefore permit it. "
+        "A change of labels takes effect within a minute.",
     )
 
     @model_validator(mode="after")

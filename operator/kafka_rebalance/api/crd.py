@@ -63,7 +63,7 @@ _RESOURCES = (
             ("Brokers", "integer", ".status.brokers.live", "Number of live brokers."),
             _AGE,
         ),
-        wide=(("Version", "string", ".status.kafkaVersion", "Version of Kafka, as far as the brokers tell."),),
+        wide=(("Version", "string", ".status.kafkaVersion", "Version of Kafka, as reported by the brokers."),),
     ),
     _Resource(
         model=v1alpha1.KafkaRebalance,

@@ -320,7 +320,7 @@ class KafkaRebalanceSpec(ApiModel):
     rollback: Rollback = Field(default=Rollback(), description="Limits of the rollback that a deletion starts.")
     priority: Annotated[int, Field(ge=-1000, le=1000)] = Field(
         default=0,
-        description="Of two rebalances with common partitions, the one with the higher priority goes first. A running "
+        description="If two rebalances have common partitions, the one with the higher priority goes first. A running "
         "one yields when its partitions complete their steps. Among waiting ones, each full hour of waiting adds 1.",
     )
 

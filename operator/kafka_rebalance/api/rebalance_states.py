@@ -59,7 +59,7 @@ _UNDONE_NEXT: tuple[Node, ...] = (
     Reason.SUPERSEDED,
     StateGroup.DELETING,
 )
-"""Held back, superseded, deleted: an undo that met one of these in its first round."""
+"""The undo was held back, superseded or deleted in its first round."""
 
 STATES: Mapping[Reason, ReadyState] = {
     Reason.PLANNING: ReadyState(

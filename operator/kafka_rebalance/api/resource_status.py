@@ -1,4 +1,4 @@
-"""status of both resources: bounded in size whatever the size of the cluster, and written by the operator only.
+"""status of both resources: bounded in size for clusters of any size, and written by the operator only.
 
 ``as_patch`` returns a merge patch that *replaces* the status: None becomes null and removes the old value. The status
 is for people and tools; the operator never bases a decision on it.

@@ -21,7 +21,7 @@ SpecWarning = tuple[Reason, str]
 
 
 def rebalance_warnings(spec: KafkaRebalanceSpec) -> list[SpecWarning]:
-    """Of a KafkaRebalance, without what depends on the cluster."""
+    """The warnings of a KafkaRebalance that do not depend on the cluster."""
     found = []
     if spec.approval.plan_hash is not None and spec.approval.policy is not ApprovalPolicy.MANUAL:
         text = "spec.approval.planHash has no effect: the plan is executed without approval; set policy: Manual"
@@ -33,7 +33,7 @@ def rebalance_warnings(spec: KafkaRebalanceSpec) -> list[SpecWarning]:
 
 
 def throttle_warnings(spec: KafkaReassignmentThrottleSpec) -> list[SpecWarning]:
-    """Of a KafkaReassignmentThrottle."""
+    """The warnings of a KafkaReassignmentThrottle."""
     sides = [("spec.leaderRate", spec.leader_rate), ("spec.followerRate", spec.follower_rate)]
     for at, row in enumerate(spec.brokers):
         sides += [(f"spec.brokers[{at}].leaderRate", row.leader_rate)]
@@ -42,7 +42,7 @@ def throttle_warnings(spec: KafkaReassignmentThrottleSpec) -> list[SpecWarning]:
 
 
 def low_rate(rate: int) -> str | None:
-    """What is wrong with a rate that is so low; None: it is not."""
+    """The warning for a rate that is probably too low, or None."""
     if rate >= LOW_RATE:
         return None
     return (

@@ -214,8 +214,8 @@ def _departure(explained: Explanation, departure: Departure) -> str:
 def _arrival(explained: Explanation, account: PartitionAccount, broker: BrokerId) -> str:
     of = explained.broker(broker)
     return (
-        f"A replica arrives at broker {broker}: it holds {of.before}, ends with {of.after} and gets "
-        f"{of.arriving}, of which this is one{_of_topic(explained, account, broker)}."
+        f"A replica arrives at broker {broker}: it holds {of.before}, gets "
+        f"{of.arriving} including this one, and ends with {of.after}{_of_topic(explained, account, broker)}."
     )
 
 
@@ -229,14 +229,14 @@ def _of_topic(explained: Explanation, account: PartitionAccount, broker: BrokerI
 def _others(account: PartitionAccount) -> list[str]:
     """Why no other broker was chosen."""
     said = {
-        Fit.GETS_OTHERS: "allowed too, and gets replicas of other partitions",
-        Fit.GETS_NOTHING: "allowed too, and gets no replicas",
+        Fit.GETS_OTHERS: "also allowed; gets replicas of other partitions",
+        Fit.GETS_NOTHING: "also allowed; gets no replicas",
         Fit.TOPIC_FULL: "already has its share of the topic",
         Fit.RACK_FULL: "its rack would hold more replicas than the rack rule allows",
         Fit.NOT_TARGET: "must not hold replicas",
     }
     brokers = {fit: [b for b, found in account.fits.items() if found is fit] for fit in said}
-    return [f"Not chosen, {said[fit]}: {few(found)}." for fit, found in brokers.items() if found]
+    return [f"Not chosen: {few(found)} ({said[fit]})." for fit, found in brokers.items() if found]
 
 
 def _leader(explained: Explanation, account: PartitionAccount, why: WhyLed) -> str:

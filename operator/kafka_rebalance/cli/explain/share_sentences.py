@@ -48,7 +48,7 @@ def of_broker(explained: Explanation, account: BrokerAccount) -> list[str]:
         lines.append(f"{_uneven(explained, [account.broker])}.")
     if account.topics is not None:
         counts = f"{account.topics.before} before, {account.topics.after} at the end"
-        lines.append(f"Topics of which it is outside its share: {counts}.")
+        lines.append(f"Topics where it is outside its share: {counts}.")
     return lines
 
 
