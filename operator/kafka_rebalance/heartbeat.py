@@ -1,4 +1,4 @@
-"""Tells a round that takes long from one that hangs: each call that ends, with or without an answer, is a beat.
+"""Distinguishes a slow round from one that hangs: each call that ends, with or without an answer, is a beat.
 
 A call to Kafka or to the API server ends within ten seconds. A round of many calls to a slow server takes far longer.
 """
@@ -11,7 +11,7 @@ _beat: ContextVar[Callable[[], None] | None] = ContextVar("beat", default=None)
 
 
 def beat() -> None:
-    """A call has ended. The clients say so; outside of ``heard_by`` nobody listens."""
+    """Record that a call has ended. The clients call this; outside of ``heard_by`` it has no effect."""
     heard = _beat.get()
     if heard is not None:
         heard()

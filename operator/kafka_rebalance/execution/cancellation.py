@@ -13,7 +13,8 @@ from kafka_rebalance.reasons import Reason
 def why_not_cancel(kept: Iterable[BrokerId], isr: Collection[BrokerId], min_insync: int | None) -> Wait | None:
     """Why no null may be sent now; None: it may. ``kept``: the replicas that it leaves, ``min_insync`` None: unknown.
 
-    Of those at least min.insync.replicas must be in sync, or all that are in sync now, if those are fewer.
+    After the cancellation, at least min.insync.replicas of ``kept`` must be in sync. If fewer replicas are in sync now,
+    all of these must be kept.
     """
     before = list(kept)
     left = [b for b in before if b in isr]

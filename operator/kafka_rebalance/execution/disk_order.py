@@ -7,10 +7,10 @@ order: a copy leaves free what the copies before it in the order still need. So 
 can always begin once what is in flight has arrived, and nothing blocks for ever.
 
 A broker is tight if more comes to it than is free there now. Only tight brokers need an order: on all others everything
-fits, whatever comes first. Finding an order is NP-hard in general. Here, partitions that go to no tight broker move
-first: they take no room that is needed, and may free some. When none is left, a cycle is broken on the broker with the
-most room, by the smallest partition that frees room on a tight broker. If that gets stuck with few partitions, all
-orders are tried, up to a fixed effort: what is left then has no order, or one that is hard to find.
+fits in any order. Finding an order is NP-hard in general. Here, partitions that go to no tight broker move first: they
+take no room that is needed, and may free some. When none is left, a cycle is broken on the broker with the most room,
+by the smallest partition that frees room on a tight broker. If that gets stuck with few partitions, all orders are
+tried, up to a fixed effort: what is left then has no order, or one that is hard to find.
 """
 
 from collections import Counter, defaultdict, deque
@@ -61,9 +61,9 @@ def moving(
 
 
 def shifts_at_tight(rows: Collection[PendingMove], replica_bytes: ReplicaBytes, room: Room) -> list[Shift]:
-    """Those that take or free room on a tight broker: an order of the others makes no difference.
+    """The partitions that take or free room on a tight broker; the order of the others makes no difference.
 
-    A round of many partitions has to be quick where no broker is tight, which is nearly always.
+    In most rounds no broker is tight, so this function must then be fast, even with many partitions.
     """
     coming: defaultdict[BrokerId, int] = defaultdict(int)
     for _, replicas, goal, size in rows:
@@ -116,7 +116,10 @@ def disk_order(shifts: Collection[Shift], room: Room) -> DiskOrder:
 
 
 def reservations(shifts: Collection[Shift], room: Room) -> dict[TopicPartition, dict[BrokerId, int]]:
-    """What a copy of a partition leaves free on tight brokers for those before it. Those without an order are last."""
+    """The bytes that a copy must leave free on tight brokers for the partitions before it.
+
+    Partitions without an order are last.
+    """
     order = disk_order(shifts, room)
     claimed: dict[BrokerId, int] = dict.fromkeys(order.room, 0)
     held = {}
@@ -150,7 +153,7 @@ class _OrderSearch:
             for broker in blocks:
                 self._into[broker].append(shift)
         self._smallest = {b: deque(sorted(into, key=lambda s: s.takes[b])) for b, into in self._into.items()}
-        """Of what waits for room on a broker: what frees room on a tight broker, the smallest first."""
+        """The partitions that wait for room on a broker and free room on a tight broker, the smallest first."""
         self._roomiest = [(-room[broker], broker) for broker in self.tight]
         """A heap of the tight brokers, with entries from before their room changed."""
         heapify(self._roomiest)
@@ -202,7 +205,7 @@ class _OrderSearch:
 
     def _fitting(self, broker: BrokerId) -> Shift | None:
         smallest, room = self._smallest[broker], self.room
-        # What frees nothing that is needed never will: brokers only cease to be tight.
+        # A partition that frees no needed room now never will later, because brokers only cease to be tight.
         while smallest and (smallest[0].tp not in self._waiting or self.tight.isdisjoint(smallest[0].frees)):
             smallest.popleft()
         for shift in smallest:
@@ -269,7 +272,7 @@ class _AllOrders:
         return fits and any(self._coming[b] > self.room[b] for b in shift.frees if b in self.room)
 
     def _net(self, shift: Shift) -> tuple[int, TopicPartition]:
-        """Those first that take little and free much, on tight brokers."""
+        """Partitions that take little room and free much on tight brokers come first."""
         takes = sum(size for b, size in shift.takes.items() if b in self.room)
         return takes - sum(size for b, size in shift.frees.items() if b in self.room), shift.tp
 

@@ -70,7 +70,9 @@ class RateRecord:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What we may have changed. ``topics``: the original value of each list; ``entries``: ours.
+    """The configs that we may have changed.
+
+    ``topics``: the original value of each list; ``entries``: the entries that we added.
 
     ``foreign``: partitions listed only because a KafkaReassignmentThrottle holds for other tools' reassignments too.
     """
@@ -223,8 +225,8 @@ def strike_rates(ledger: Ledger, restored: Mapping[BrokerId, Collection[str]]) -
 def remaining_after(before: Before, value: str | None, ours: frozenset[str]) -> str | None:
     """The list to restore, given its value now: None deletes the config.
 
-    It is deleted where nothing was set before us and nobody else added an entry since: subtracting the last entry
-    would leave an empty dynamic value.
+    The config is deleted if it was not set before our first change and no other entries were added since. Subtracting
+    the last entry would leave an empty dynamic value.
     """
     left = [item for item in (value or "").split(",") if item and (item not in ours or item in split(before.value))]
     if not left and not before.dynamic:

@@ -1,9 +1,9 @@
 """How much of each list of throttled replicas may be used: Kafka stores at most 32,767 bytes in one config value.
 
-Pure. What counts is the stored value after an append: entries of others, duplicates, and entries of ours that were sent
-but not read back yet. A longer value is never sent, because Kafka refuses it, and before 4.1 its controller resigns
-(``docs/kafka-behaviour.md``). A wildcard would throttle ordinary replication too, so a full list stays full until
-partitions that are listed have arrived.
+Pure. The limit applies to the stored value after an append. It contains entries of others, duplicates, and our entries
+that were sent but not read back yet. A longer value is never sent, because Kafka refuses it, and before 4.1 its
+controller resigns (``docs/kafka-behaviour.md``). A wildcard would throttle ordinary replication too, so a full list
+stays full until partitions that are listed have arrived.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -66,11 +66,11 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ListBudget:
-    """What is in the lists or may come into them, and on which brokers and sides replicas are listed at all.
+    """The current and possible contents of the lists, and the brokers and sides with listed replicas.
 
-    ``stored`` has the lists that were read lately; the others count as empty, apart from what ``ledger`` says is ours:
-    steps may be chosen by that, but nothing is appended to a list that was not read. ``unreadable``: topics of which
-    the last reading failed.
+    ``stored`` has the lists that were read lately. Other lists count as empty except for our entries in ``ledger``:
+    steps may be chosen on that basis, but nothing is appended to a list that was not read. ``unreadable``: topics whose
+    last reading failed.
     """
 
     stored: Mapping[ListKey, StoredList] = field(default_factory=dict)
@@ -109,7 +109,10 @@ class ListRoom:
         )
 
     def has_ample_room(self, topic: str, steps: int) -> bool:
-        """Whether so many steps fit without counting their entries. What is appended in the end is counted."""
+        """Whether this number of steps certainly fits, without counting their entries.
+
+        The entries are counted when they are appended.
+        """
         return all(self._free((topic, name)) >= steps * _STEP_BYTES for name in LIST_NAMES)
 
     def copy(self) -> "ListRoom":
@@ -142,7 +145,8 @@ class _List:
     def admits(self, items: Collection[str]) -> bool:
         if WILDCARD in self.stored or self.stored.issuperset(items):
             return True
-        # What may come is counted already. If that alone is too much, none of it may be sent.
+        # Entries that may still be appended are already counted. If they alone exceed the limit, none of them may be
+        # sent.
         return bytes_of(set(items) - self.counted) <= self.free
 
     def add(self, items: Collection[str]) -> None:
@@ -152,10 +156,10 @@ class _List:
 
 
 def fitting(wanted: Entries, budget: ListBudget, foreign: Collection[TopicPartition] = ()) -> tuple[Entries, LeftOut]:
-    """Those of the wanted entries that may be listed, and the partitions of which not all may be.
+    """The wanted entries that may be listed, and the partitions whose entries do not all fit.
 
-    What is stored stays. Of the rest, partitions of rebalances come before those that other tools move (``foreign``);
-    of a partition that does not fit, the followers' side before the leader's.
+    Stored entries stay. Among new entries, partitions of rebalances come before partitions that other tools move
+    (``foreign``). If a partition does not fit, its followers' side comes before its leader's side.
     """
     room, chosen = ListRoom(budget), dict[str, Mapping[str, frozenset[str]]]()
     wholly, leader_side = set[TopicPartition](), set[TopicPartition]()
@@ -188,7 +192,7 @@ def longest_part(items: Collection[str]) -> frozenset[str]:
 
 
 def batches(sizes: Mapping[T, int], most: int = REQUEST_BYTES) -> Iterator[list[T]]:
-    """The keys of ``sizes`` in groups of at most so many bytes and ``REQUEST_CHANGES`` keys; a larger one alone."""
+    """The keys of ``sizes``, in groups that fit into one request. A key above the limit of bytes is alone."""
     batch: list[T] = []
     total = 0
     for key, size in sizes.items():

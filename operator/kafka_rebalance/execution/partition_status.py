@@ -91,12 +91,12 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was read in this round.
+    """The readings of this round.
 
     ``gone``: partitions that several readings in a row did not show, so they are deleted. ``min_insync``: the effective
     value by topic; without it no replica is dropped and nothing is cancelled. ``restarting``: brokers that are not live
-    since just now. ``forbidden``: topics that we may not describe, or not their configs, and how Kafka said so.
-    ``unread``: topics of which the last reading was an error; their partitions are as they were before.
+    since just now. ``forbidden``: topics that we may not describe, or whose configs we may not describe, with Kafka's
+    error. ``unread``: topics whose last reading failed; their partitions keep the previous values.
     """
 
     cluster: ClusterState

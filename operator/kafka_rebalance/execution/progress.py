@@ -54,7 +54,7 @@ def measure(
 ) -> Progress:
     """The progress of the run. ``replica_bytes``: sizes on disk, read from time to time.
 
-    Of a skipped partition only the bytes copied so far count, in the total too: the rest is never copied.
+    For a skipped partition, only the bytes copied so far count, also in the total, because the rest is never copied.
     """
     phases = Counter(v.phase for v in statuses.values())
     total = replicas = replicas_done = moved = in_total = above = 0

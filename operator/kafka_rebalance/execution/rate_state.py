@@ -21,7 +21,7 @@ SILENT = float("inf")
 
 
 class RatePhase(StrEnum):
-    """What is known of the rate that is set on the broker."""
+    """The operator's knowledge of the rate that is set on the broker."""
 
     UNKNOWN = "Unknown"  # nothing: after a start, an unanswered write, or a revert by somebody else
     WRITTEN = "Written"  # the broker accepted our rate; not read back yet

@@ -18,7 +18,7 @@ FOLLOWER_LIST = "follower.replication.throttled.replicas"
 RATE_NAMES = (LEADER_RATE, FOLLOWER_RATE)
 LIST_NAMES = (LEADER_LIST, FOLLOWER_LIST)
 REPLICATION_THROTTLE = "the replication throttle of the broker"
-"""What binds where it is lower than every claim."""
+"""The limiting throttle if it is lower than every claim."""
 RATE_OF = {LEADER_LIST: LEADER_RATE, FOLLOWER_LIST: FOLLOWER_RATE}
 
 _NAMED = 3

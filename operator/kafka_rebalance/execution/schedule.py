@@ -147,7 +147,7 @@ class _Budget:
 
 
 class _Usage:
-    """What is in flight in the cluster or was chosen; it only grows."""
+    """The steps in flight in the cluster and the chosen ones; the set only grows."""
 
     def __init__(self, ceilings: Ceilings, free_bytes: Mapping[BrokerId, int], lists: ListRoom) -> None:
         self.budget = _Budget(ceilings)
@@ -248,7 +248,7 @@ class _Turn:
         while waiting and self._admits_partition(ready) and self._most_copies() != 0:
             fit = self._fit_the_lists(waiting)
             if not fit:
-                # Whether a list that cannot be read is full is not known: that is said by whoever reads it.
+                # A list that cannot be read is not reported as full here: the reader of the list reports the error.
                 self._list_full |= {tp for tp in waiting if tp.topic not in self._usage.lists.unreadable}
                 return
             self._take_from_pipes(ready, fit)

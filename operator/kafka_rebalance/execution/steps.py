@@ -7,7 +7,7 @@ list that the first call leaves, the next step is the second call.
 1. If R covers all replicas to add and to drop, one step leads to the target.
 2. A new leader is added first, with what ``min.insync.replicas`` lacks; only lost replicas are dropped.
 3. A new leader that is in sync leads before any copy.
-4. Else at most R replicas are dropped and at most R added, only up to the replication factor or min ISR. Enough
+4. Otherwise at most R replicas are dropped and at most R added, only up to the replication factor or min ISR. Enough
    replicas stay in sync, and one of them is alive.
 5. The replicas of the target stand in its order, in front of the rest in the present order.
 6. A call that Kafka would not complete is not sent: the partition waits.

@@ -107,7 +107,7 @@ class ConfluentClient:
         return Answers(states, errors)
 
     async def topic_ids(self, topics: Collection[str] | None) -> Answers[str, str, str]:
-        """The id of each topic, where brokers tell it; unknown topics are absent."""
+        """The id of each topic if brokers report it; unknown topics are absent."""
         states = await self.describe_partitions(topics)
         return Answers({tp.topic: state.topic_id for tp, state in states.items() if state.topic_id}, states.errors)
 
@@ -224,7 +224,7 @@ class ConfluentClient:
         return offset_ranges(starts, ends, read)
 
     async def close(self) -> None:
-        """Stop the threads. What librdkafka has not ended after a second ends by itself, or with the process."""
+        """Stop the threads; busy ones end after librdkafka's call, or with the process."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         loop, closed = asyncio.get_running_loop(), asyncio.Event()
 
@@ -242,7 +242,7 @@ class ConfluentClient:
     async def _list_offsets(
         self, groups: Collection[Collection[ClientPartition]], spec: OffsetSpec, read: dict[TopicPartition, float]
     ) -> dict[TopicPartition, ListOffsetsResultInfo]:
-        """Of each partition that answered; ``read`` gets the monotonic times at which the answers arrived."""
+        """The offsets of each partition that answered; ``read`` gets the monotonic arrival times of the answers."""
 
         def stamp(tp: TopicPartition, _: Future[ListOffsetsResultInfo]) -> None:
             read[tp] = time.monotonic()
@@ -313,8 +313,8 @@ class ConfluentClient:
     def _refresh_metadata(self, admin: AdminClient) -> None:
         """Read metadata from any broker: it names the controller and wakes the calls that wait for one.
 
-        While librdkafka knows no topic it refreshes metadata every 10 s at best, whatever the refresh interval, and
-        keeps trying a dead controller meanwhile.
+        While librdkafka knows no topic, it refreshes metadata at most every 10 s, even if the refresh interval is
+        shorter, and keeps trying a dead controller meanwhile.
         """
         with contextlib.suppress(KafkaException):
             admin.list_topics(topic=_NO_TOPIC, timeout=_REFRESH_SECONDS)

@@ -80,7 +80,7 @@ def partition_state(tp: TopicPartition, topic_id: str, info: TopicPartitionInfo)
 
 
 def by_leader(topics: Mapping[str, Any], partitions: Iterable[TopicPartition]) -> list[list[ClientPartition]]:
-    """Those of the partitions that have a leader, in a group for each leader. ``topics``: of the metadata."""
+    """The partitions that have a leader, grouped by leader. ``topics`` comes from the metadata."""
     groups: defaultdict[int, list[ClientPartition]] = defaultdict(list)
     for tp in sorted(set(partitions)):
         described = topics[tp.topic].partitions.get(tp.partition) if tp.topic in topics else None
@@ -94,7 +94,7 @@ def offset_ranges(
     ends: Mapping[TopicPartition, ListOffsetsResultInfo],
     read: Mapping[TopicPartition, float],
 ) -> dict[TopicPartition, OffsetRange]:
-    """The partitions of which both offsets are known. ``read``: when the end was."""
+    """The partitions whose two offsets are known. ``read``: when the end was."""
     return {
         tp: OffsetRange(start.offset, ends[tp].offset, _leader_epoch(ends[tp]), read.get(tp))
         for tp, start in starts.items()

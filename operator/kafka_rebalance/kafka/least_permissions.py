@@ -1,7 +1,7 @@
-"""What the operator's Kafka user must be permitted to do, and which of it is missing (KIP-430). Pure.
+"""The permissions that the operator's Kafka user needs, and which of them are missing (KIP-430). Pure.
 
 An operation may include others: in Kafka, Alter includes Describe, and AlterConfigs includes DescribeConfigs. The four
-that are required here are the least that do.
+permissions here are the minimum.
 """
 
 from __future__ import annotations

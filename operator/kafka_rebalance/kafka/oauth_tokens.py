@@ -27,7 +27,7 @@ _LONGEST_ANSWER = 1_000_000
 _DEFAULT_LIFETIME_SECONDS = 300.0
 """Where the answer does not contain ``expires_in``, which RFC 6749 only recommends."""
 _REFRESH_AT = 0.75
-"""Of the lifetime. librdkafka requests a new token at 0.8, kafka-python when 0.85 of the session is over."""
+"""A fraction of the lifetime. librdkafka requests a new token at 0.8, kafka-python when 0.85 of the session is over."""
 _RETRY_SECONDS = 2.0
 """After a failure; client libraries would otherwise request a token for every attempt to connect."""
 _TRY_LATER = {408, 425, 429}
@@ -155,7 +155,10 @@ async def _asked(client: OAuthClient) -> tuple[int, bytes]:
 
 
 def _said(error: Exception) -> str:
-    """Only the type where aiohttp quotes what the server sent: whoever writes a resource chooses the server."""
+    """The error as text; only its type if aiohttp quotes the server's answer.
+
+    The answer is not trusted, because the author of a resource chooses the server.
+    """
     import aiohttp
 
     quotes = isinstance(error, aiohttp.ClientError) and not isinstance(error, (OSError, aiohttp.InvalidURL))

@@ -24,9 +24,9 @@ W = TypeVar("W")
 
 
 class Answers(dict[K, V], Generic[K, V, W]):
-    """What was found; ``errors``: why nothing is known of these topics or brokers (``W``), by each.
+    """The answers found; ``errors``: by topic or broker (``W``), why there is no answer.
 
-    What is in neither was not found, or gave no answer.
+    A key in neither was not found, or did not answer.
     """
 
     def __init__(self, found: Mapping[K, V] | None = None, errors: Mapping[W, RebalanceError] | None = None) -> None:
@@ -140,10 +140,10 @@ def disk_space(dirs: Collection[LogDir]) -> DiskSpace | None:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizedOperations:
-    """What our user may do (KIP-430), as Kafka names operations: "Describe", "AlterConfigs".
+    """The permissions of our user (KIP-430), in Kafka's names of operations: "Describe", "AlterConfigs".
 
-    ``cluster`` is empty without Describe on the cluster, whatever else is permitted. ``topics``: of those asked for;
-    ``hidden_topics`` we may not even describe.
+    ``cluster`` is empty without Describe on the cluster, even if other operations are permitted. ``topics`` has the
+    requested topics; we may not even describe ``hidden_topics``.
     """
 
     cluster: frozenset[str] = frozenset()
@@ -181,9 +181,9 @@ class KafkaReader(Protocol):
         """
 
     async def topic_ids(self, topics: Collection[str] | None = None) -> Answers[str, str, str]:
-        """The id of each topic (None: of all topics), where brokers tell it; otherwise like ``describe_partitions``.
+        """The id of each topic (None: of all topics), if brokers report it; otherwise like ``describe_partitions``.
 
-        Takes no permission on the cluster: to list reassignments takes one.
+        Needs no permission on the cluster; listing reassignments needs one.
         """
 
     async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
@@ -208,7 +208,7 @@ class KafkaReader(Protocol):
     async def committed_offsets(self) -> Answers[str, dict[TopicPartition, int], str]:
         """The next offset of each partition that a consumer group has committed, by group.
 
-        ``errors`` are the groups of which it is not known. Takes Describe on the cluster, to see all groups, and on
+        ``errors`` are the groups whose offsets are not known. Takes Describe on the cluster, to see all groups, and on
         groups. Raises Transient if a broker does not list its groups.
         """
 

@@ -105,7 +105,7 @@ class _Client(KafkaAdminClient):  # type: ignore[misc]
             except _TOO_OLD:
                 found = {}
             except client_errors.KafkaError as error:
-                # What else is asked of the cluster must not fail for lack of it: a broker may just have died.
+                # Other requests to the cluster must not fail because this is missing: a broker may just have died.
                 _log.info("the version of Kafka is not known: %s", type(error).__name__)
                 return self._version
             levels = (found[kind][1] if kind in found else None for kind in ("supported", "finalized"))
@@ -330,7 +330,7 @@ def _ids(numbers: Collection[int]) -> Replicas:
 
 
 def _shares(group: Any) -> bool:
-    """Brokers before 4.0 tell no type, and have no share groups."""
+    """Brokers before 4.0 report no type, and have no share groups."""
     return (getattr(group, "group_type", "") or "").lower() == "share" and group.group_state not in _IDLE
 
 

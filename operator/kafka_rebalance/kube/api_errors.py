@@ -19,7 +19,7 @@ from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.reasons import Reason
 
 _NO_DRY_RUN = "does not support dry run"
-"""In the message if a webhook with side effects is in the way; nothing else tells it from other 400s."""
+"""Part of the message if a webhook with side effects prevents the dry run: the only difference from other 400s."""
 
 
 class Conflict(Transient):
@@ -55,7 +55,7 @@ class StoredStateCorrupt(Permanent):
 
 
 class DryRunUnsupported(Refused):
-    """Only a real request can tell whether the object is valid."""
+    """Only a real request shows whether the object is valid."""
 
     def __init__(self, message: str) -> None:
         super().__init__(Reason.API_SERVER_REFUSED, message)

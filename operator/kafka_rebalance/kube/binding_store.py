@@ -1,6 +1,6 @@
 """The owners of the Kafka clusters, in the operator's own namespace: one ConfigMap for each cluster id.
 
-What is on record is read again for each decision, so that a restart of the operator makes no difference.
+Each decision reads the record again, so that a restart of the operator makes no difference.
 """
 
 from pydantic import TypeAdapter, ValidationError
@@ -27,7 +27,7 @@ class BindingStore:
         return None if found is None else self._read(found)
 
     async def load_all(self) -> list[Binding]:
-        """All that can be read, by cluster id."""
+        """All readable bindings, by cluster id."""
         bindings = []
         for found in await self._kube.list_config_maps({KIND_LABEL: _KIND}):
             try:

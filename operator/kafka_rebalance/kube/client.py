@@ -206,7 +206,7 @@ class KubeClient:
         return items
 
     async def list_config_map_metadata(self, labels: Mapping[str, str]) -> list[Json]:
-        """``metadata`` of all with these labels: cheap, whatever their size."""
+        """``metadata`` of all objects with these labels; the request is cheap even if the objects are large."""
         answer = await self._json("GET", self._config_maps(), labels=labels, accept=_METADATA_ONLY)
         return [item["metadata"] for item in answer["items"] or ()]  # null if there is none
 

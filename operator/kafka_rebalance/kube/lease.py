@@ -1,9 +1,9 @@
-"""Leader election: of all operators that keep their records in one namespace, the holder of its Lease acts.
+"""Leader election: among all operators that keep their records in one namespace, only the holder of its Lease acts.
 
 The leader counts the duration from *before* it sent a renewal and stops acting a margin early; the others count from
 *after* they saw the Lease change. Each uses its own monotonic clock, and no two clocks are compared: the times in the
-Lease are for people. Every write names the resourceVersion that it replaces, so that nobody overwrites a Lease that it
-has not read.
+Lease are for people. Every write names the resourceVersion that it replaces, so that no operator overwrites a Lease
+that it has not read.
 """
 
 import logging
@@ -193,7 +193,7 @@ class LeaseHolder:
         return self._seen_at + ((self._seen or {}).get("leaseDurationSeconds") or self._duration)
 
     def _is_ours(self, found: Json) -> bool:
-        """Whether this process wrote it: the acquire time tells two processes with one identity apart."""
+        """Whether this process wrote it: the acquire time distinguishes two processes with one identity."""
         spec = found.get("spec") or {}
         return spec.get("holderIdentity") == self.identity and spec.get("acquireTime") == self._acquired
 

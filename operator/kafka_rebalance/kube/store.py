@@ -24,7 +24,7 @@ from kafka_rebalance.model.topology import TopicPartition
 _log = logging.getLogger(__name__)
 
 PIECE_BYTES = 32 * 1024
-"""Of a record of origins. Each time some are added, at most this much is written again: a few thousand partitions."""
+"""The size of a piece of a record of origins. Adding origins rewrites at most this much: a few thousand partitions."""
 _IN_PIECES = "inPieces"
 _REMEMBERED_LOGS = 32
 
@@ -105,11 +105,12 @@ class _OriginLog:
 
 
 class OriginStore(_ResourceStore):
-    """Each partition as it was before a run first changed it. The first record of a topic id and partition wins, unless
-    it still names a first call, of which nobody knows whether it was carried out.
+    """Each partition as it was before a run first changed it.
 
-    Origins are recorded a few at a time, just before these partitions are altered. So only the last piece of the record
-    is written again, and nothing is read: what the store has last written is remembered, and checked by its version.
+    The first record of a topic id and partition wins, unless it still names a first call: it is then not known whether
+    this call was carried out. Origins are recorded a few at a time, just before these partitions are altered. So only
+    the last piece of the record is written again. Nothing is read: the store remembers the last piece that it wrote,
+    and checks its version.
     """
 
     _KIND = "origins"
@@ -156,12 +157,12 @@ class OriginStore(_ResourceStore):
         return (await self._write(name, uid, run_id, empty, list(origins))).recorded
 
     async def load(self, uid: str, run_id: str) -> Mapping[TopicPartition, Origin] | None:
-        """None if there is no record. Of a topic that was re-created within the run, those of the newer id."""
+        """None if there is no record. If a topic was re-created during the run, the origins of the newer id."""
         log = await self._read(self._blobs.name(uid, run_id))
         return log.recorded if log.version else None
 
     async def delete(self, uid: str, *, keep: Collection[str] = ()) -> None:
-        """Those of all runs of the resource, except these."""
+        """The origins of all runs of the resource, except these runs."""
         self._logs.clear()
         await super().delete(uid, keep=keep)
 
@@ -175,7 +176,7 @@ class OriginStore(_ResourceStore):
         shards, version = await self._blobs.extend(
             name, uid, log.sealed, pieces, content, attributes, expected=log.version
         )
-        # The first write after a start removes whatever a killed writer has left.
+        # The first write after a start removes the objects that a killed writer left behind.
         await self._blobs.drop(name, sorted({*log.last} - {*shards}) if log.swept else None, keep=shards)
         recorded = {**log.recorded, **{origin.tp: origin for origin in new}}
         return _OriginLog(recorded, shards[:-1], digest, tail, shards[-1:], version, swept=True)
@@ -210,7 +211,7 @@ class RunStore:
         await self._kube.delete_config_map(object_name(self._KIND, uid))
 
     async def list_all(self) -> list[Run]:
-        """Of all resources, deleted ones included. A run that cannot be read is logged and left out."""
+        """The runs of all resources, including deleted ones. A run that cannot be read is logged and left out."""
         runs = []
         for found in await self._kube.list_config_maps({KIND_LABEL: self._KIND}):
             try:

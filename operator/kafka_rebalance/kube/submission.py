@@ -30,10 +30,10 @@ async def submit(kube: KubeClient, rebalance: Mapping[str, Any], lists: Mapping[
     """Create the ConfigMap with the lists, then the KafkaRebalance.
 
     Refused("AlreadyThere") if another KafkaRebalance has the name, or one with the same spec has ended;
-    Refused("ConfigMapTaken"); and whatever the API server refuses. A dry run finds that out before the ConfigMap is
+    Refused("ConfigMapTaken"); and any refusal of the API server. A dry run detects a refusal before the ConfigMap is
     created. If a webhook does not support dry runs, a refused KafkaRebalance leaves the ConfigMap behind, and the error
-    says so. The other order would be worse: a KafkaRebalance could be left that executes whatever somebody else writes
-    under that name. After a lost answer (Transient) either may exist: the next attempt finds out.
+    says so. The other order would be worse: it could leave a KafkaRebalance that executes any ConfigMap that somebody
+    creates later under that name. After a lost answer (Transient) either may exist: the next attempt finds out.
     """
     if lists is None:
         return Submitted(await _create(kube, rebalance))

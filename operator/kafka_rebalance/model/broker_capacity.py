@@ -15,7 +15,7 @@ class BrokerCapacity:
     network_out: int | None = None
 
     def by_resource(self) -> Mapping[LoadResource, int]:
-        """The known capacities. What producers write to the leaders comes in over the same network as replication."""
+        """The known capacities. Produced records arrive over the same network as replication."""
         capacities = {
             LoadResource.DISK: self.disk,
             LoadResource.BYTES_IN: self.network_in,

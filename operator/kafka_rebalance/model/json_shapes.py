@@ -25,7 +25,7 @@ _CHUNK_BYTES = 2**20
 
 
 def read_limited(read: Callable[[int], bytes], limit: int = MAX_BYTES) -> bytes:
-    """All that a stream's ``read`` returns. Raises ValueError as soon as there are more than ``limit`` bytes."""
+    """Read the whole stream. Raises ValueError as soon as there are more than ``limit`` bytes."""
     found = io.BytesIO()
     while chunk := read(_CHUNK_BYTES):
         if found.tell() + len(chunk) > limit:

@@ -1,8 +1,7 @@
-"""The Kafka version of a cluster, by the levels of its feature ``metadata.version`` (KIP-584, KIP-778), and what is
-known of it. Pure.
+"""The Kafka version of a cluster, by the levels of its feature ``metadata.version`` (KIP-584, KIP-778). Pure.
 
-Kafka reports no version number. What a broker supports at most tells its release line, and what the cluster has
-finalized tells whether it is a KRaft cluster and whether its upgrade is complete.
+Kafka reports no version number. The highest level that a broker supports identifies its release line. The level that
+the cluster has finalized shows whether it is a KRaft cluster and whether its upgrade is complete.
 """
 
 from __future__ import annotations

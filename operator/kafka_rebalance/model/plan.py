@@ -194,10 +194,10 @@ class Plan:
 
 
 def plan_hash(partitions: Iterable[PlannedPartition]) -> str:
-    """The hash of the changed partitions among these, whatever order they come in.
+    """The hash of the changed partitions among these; it does not depend on their order.
 
-    It is taken over one line of JSON per partition: ``["topic", 0, [1, 2, 3], [4, 2, 3]]``. Where only a leader is
-    elected the two lists are the same.
+    It is taken over one line of JSON per partition: ``["topic", 0, [1, 2, 3], [4, 2, 3]]``. The two lists are equal if
+    only a leader is elected.
     """
     digest = hashlib.sha256()
     changed = sorted((p for p in partitions if p.current != p.target or p.elects), key=lambda p: p.tp)

@@ -1,4 +1,4 @@
-"""What is kept of a run that has ended: its steps, and what limited them. Forgettable: nothing decides by it."""
+"""The record of a run that has ended: its steps and their limits. It may be lost: no decision depends on it."""
 
 from dataclasses import dataclass
 from datetime import datetime

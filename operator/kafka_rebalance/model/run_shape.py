@@ -27,9 +27,10 @@ class CopyStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunShape:
-    """``pipes``: what each side of each broker carries. ``alone``: what the steps would carry one after the other.
+    """``pipes``: the bytes that each side of each broker carries.
 
-    ``steps`` of which at most ``parallel`` are in flight at the same time.
+    ``alone``: the bytes that the steps would carry one after the other. At most ``parallel`` of the ``steps`` are in
+    flight at the same time.
     """
 
     pipes: tuple[Flow, ...]

@@ -45,9 +45,9 @@ class Broker:
 class PartitionState:
     """One partition as metadata and the listing of reassignments show it.
 
-    ``replicas`` is the full present set, in preferred order; while a reassignment is in flight it includes
-    ``adding`` and ``removing``. ``isr`` comes from metadata: only it tells that a replica is in sync
-    (an empty listing does not: two sources, no snapshot).
+    ``replicas`` is the full present set, in preferred order; while a reassignment is in flight it includes ``adding``
+    and ``removing``. ``isr`` comes from metadata. Only ``isr`` proves that a replica is in sync; an empty listing does
+    not, because the two sources are not read at the same time.
     """
 
     tp: TopicPartition

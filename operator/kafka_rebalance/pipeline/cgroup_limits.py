@@ -54,7 +54,7 @@ def files(proc_cgroup: str) -> list[PurePosixPath]:
 
 
 def limits(contents: Mapping[PurePosixPath, str], machine: CgroupLimits) -> CgroupLimits:
-    """The least of the machine's numbers and of all limits in the files. Those that say something else are ignored."""
+    """The minimum of the machine's numbers and of all limits in the files. Files without a number are ignored."""
     memory, cores = [machine.memory_bytes], [float(machine.cores)]
     for path, text in contents.items():
         words = text.split()

@@ -1,7 +1,8 @@
 """From committed offsets to the records that consumer groups read in windows of five minutes, as Spark expressions.
 
-A pair is two consecutive samples of a partition. What a group read in it is how far its committed offset went, if that
-is certain: see `_pairs`. Bytes come later, from the sizes of records (`partition_loads`).
+A pair is two consecutive samples of a partition. The records that a group read in a pair are the growth of its
+committed offset, if the growth is certain (`_pairs`). `partition_loads` converts records to bytes, by the sizes of
+records.
 """
 
 from collections.abc import Callable, Sequence

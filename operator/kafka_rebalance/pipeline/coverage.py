@@ -27,7 +27,7 @@ from kafka_rebalance.pipeline.stored_hours import StoredHour, hour_of, intact_ho
 class Coverage:
     """``found``: files of the samples that no stored hour has, ``stored``: the hours, ``linked``: the samples of both.
 
-    ``listed`` are all files of the window, of which those outside ``found`` have not been compared with their hash.
+    ``listed``: all files of the window; those outside ``found`` have not been compared with their hash.
     """
 
     found: Inventory
@@ -41,7 +41,7 @@ class Coverage:
         return {hour.inputs.hour for hour in self.stored}
 
     def open_batches(self) -> list[StoredBatch]:
-        """Those that count and are in no stored hour, in order."""
+        """The samples that are in no stored hour, in order."""
         hours = self.hours
         return [batch for batch in self.linked.batches if hour_of(batch.sampled_at) not in hours]
 
@@ -64,7 +64,10 @@ def files_with(manifests: Iterable[Manifest], batches: Iterable[StoredBatch]) ->
 def coverage(
     lake: Lake, cluster_id: str, window: timedelta, now: datetime, columns: Sequence[str], *, use_stored: bool = True
 ) -> Coverage:
-    """Of the last ``window`` before the newest sample. ``columns``: those that stored windows must have."""
+    """The coverage of the last ``window`` before the newest sample.
+
+    ``columns``: the columns that stored windows must have.
+    """
     there = listed(lake, cluster_id, window, now)
     newest = max((batch.sampled_at for batch in there.batches()), default=None)
     stored: dict[datetime, StoredHour] = {}
@@ -113,7 +116,7 @@ def _has_all(hour: StoredHour, manifests: Iterable[Manifest]) -> bool:
 
 
 def _intact(lake: Lake, manifests: Iterable[Manifest], checked: dict[str, Skipped | None]) -> list[Manifest]:
-    """Those with the right hash; none is read twice."""
+    """The files with the right hash; no file is read twice."""
     wanted = list(manifests)
     new = [manifest for manifest in wanted if manifest.path not in checked]
     damaged = {skipped.name: skipped for skipped in verified(lake, new)[1]}

@@ -62,7 +62,7 @@ def _errors(cluster_id: str, runs: Sequence[PastRun], fold: int) -> list[float]:
 
 
 def _quantile(errors: Numbers, share: float) -> float:
-    """Of what comes next, not of what was: a little further out, the fewer there were."""
+    """The quantile of the next value, not of the past ones: the fewer values there are, the further out it lies."""
     outward = share if share == 0.5 else min(1.0, max(0.0, 0.5 + (share - 0.5) * (1 + 1 / len(errors))))
     return float(np.quantile(errors, outward))
 

@@ -1,7 +1,7 @@
 """Plans many clusters in one Spark job: one task for each cluster file, the largest first.
 
-The task reads the file itself, so that no snapshot passes through this process or the JVM. What goes wrong with one
-cluster is its result; the others go on.
+The task reads the file itself, so that no snapshot passes through this process or the JVM. An error of one cluster is
+the result of that cluster; the other clusters are planned.
 """
 
 import json

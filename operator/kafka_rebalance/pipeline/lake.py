@@ -71,7 +71,7 @@ class Lake:
         return moment
 
     def sha256(self, path: str) -> str | None:
-        """Of a file's bytes, read piece by piece; None if there is no such file or it cannot be read."""
+        """The hash of a file's bytes, read piece by piece; None if there is no such file or it cannot be read."""
         digest = hashlib.sha256()
         try:
             with self.filesystem.open_input_stream(f"{self.root}/{path}", compression=None) as stream:

@@ -19,7 +19,7 @@ def metric_windows(metrics: DataFrame) -> DataFrame:
     """Bytes out per second by ``topic``, ``broker`` and window ``w``, and of the ``whole`` topic."""
     window = F.expr(f"unix_micros(window_start) div {WINDOW_SECONDS * _MICROS}")
     out = F.coalesce("bytes_out", F.when(F.col("bytes_in").isNotNull(), 0.0))
-    # What was read twice counts once.
+    # If a window was read twice, the later value counts.
     once = metrics.groupBy(window.alias("w"), "topic", "broker").agg(F.max_by(out, "read_at").alias("sent"))
     return once.withColumn("whole", F.sum("sent").over(Window.partitionBy("w", "topic")))
 
@@ -29,8 +29,8 @@ def shared(known: DataFrame, metrics: DataFrame) -> DataFrame:
     (null: it changed) and bytes in per second ``rate``. One row per ``k`` and ``w`` with its ``sent`` per second.
 
     A window counts only if all partitions of the topic are known in it, each under one leader, and their leaders report
-    all that is sent: otherwise the share of a partition is not known. Nor is it if nothing came in to any of several
-    partitions, and yet something was read.
+    all that is sent: otherwise the share of a partition is not known. It is also not known if nothing came in to any of
+    several partitions, but something was read.
     """
     of_topic, of_leader = Window.partitionBy("w", "topic"), Window.partitionBy("w", "topic", "leader")
     whole = known.withColumn("here", F.count("leader").over(of_topic)).where(F.col("here") == F.col("partitions"))

@@ -85,7 +85,7 @@ def store(lake: Lake, cluster_id: str, table: str, described: Mapping[str, objec
 
 
 def summary(lake: Lake, cluster_id: str) -> ModelSummary | None:
-    """Of the stored model; None if there is none."""
+    """The summary of the stored model; None if there is none."""
     try:
         data = lake.read(model_path(cluster_id))
     except FileNotFoundError:

@@ -14,7 +14,7 @@ from kafka_rebalance.pipeline.rate_windows import WINDOW_SECONDS, leads, partiti
 from kafka_rebalance.pipeline.size_forecasts import COLUMNS as FORECASTS
 
 _MICROS = 1e6
-_DECIMALS = 3  # finer than offsets can tell; makes the model independent of the order in which Spark sums
+_DECIMALS = 3  # finer than offsets can show; makes the model independent of the order in which Spark sums
 _VALID_MICROS = WINDOW_SECONDS * 1_000_000 // 2
 _MOST_DELETED = 5.0
 """If more was deleted than this times what came in, an error in what was deleted hides what came in."""
@@ -200,7 +200,7 @@ def _partitions(windows: DataFrame) -> DataFrame:
 
 
 def _summed(partitions: DataFrame, way: str) -> DataFrame:
-    """The statistics of the windows ``known_<way>`` of which the bytes are known."""
+    """The statistics of the windows ``known_<way>`` whose bytes are known."""
     known, rates = f"known_{way}", f"rates_{way}"
     total = F.aggregate(known, F.lit(0.0), lambda sum_, window: sum_ + window["bytes"])
     dense = F.array_sort(F.transform(F.filter(known, lambda window: window["dense"] >= _VALID_MICROS), _rate))
@@ -220,7 +220,7 @@ def _summed(partitions: DataFrame, way: str) -> DataFrame:
 
 
 def _quantile(rates: str, share: float, mean: Column) -> Column:
-    """By nearest rank. Without a window of which half is known, the mean is all that can be said."""
+    """By nearest rank. If no window is at least half covered, the mean stands for all statistics."""
     count = F.size(rates)
     return F.when(count > 0, F.element_at(rates, F.ceil(count * F.lit(share)).cast("int"))).otherwise(mean)
 
@@ -252,8 +252,9 @@ def _with_rate(window: Column) -> Column:
 def _with_rate_out(window: Column) -> Column:
     """Bytes that groups read in a window, and the rank of the method in `Method`.
 
-    Records of before the first sample have the mean size of those held then; newer ones have the size of what came in,
-    in the same window if it is known. Of a log that does not hold all its records, the size of old ones is not known.
+    Records from before the first sample have the mean size of the records in the log at that time. Newer ones have the
+    size of the records that came in, in the same window if it is known. If a log does not hold all its records, the
+    size of old records is not known.
     """
     here = F.when(~F.col("hidden") & (window["grown_records"] > 0), window["grown"] / window["grown_records"])
     of_old = F.when(F.col("hidden"), F.when(~F.col("reads_old"), F.col("record"))).otherwise(F.col("first_held_mean"))
@@ -271,10 +272,10 @@ def _with_rate_out(window: Column) -> Column:
 
 
 def _largest_records() -> Column:
-    """Of a compacted or tiered log: bytes per record in the intervals in which nothing was taken away.
+    """Bytes per record of a compacted or tiered log, from the intervals in which nothing was removed.
 
-    Removal makes the growth of an interval too small, never too large: so the largest of each window, of these the
-    median. Null if something was taken away in two of three intervals or more.
+    A removal makes the growth of an interval too small, never too large. The result is therefore the median of the
+    largest value of each window. Null if something was removed in two of three intervals or more.
     """
     each = F.array_sort(
         F.filter(F.transform("found", lambda window: window["largest_record"]), lambda record: record.isNotNull())
@@ -284,10 +285,10 @@ def _largest_records() -> Column:
 
 
 def _balance() -> Column:
-    """Bytes per record where the start offset always moves: what came in is the change of the size plus what went.
+    """Bytes per record if the start offset always moves: the change of the size plus the deleted bytes came in.
 
-    What went has the mean size of the records that were held at the first sample. If those are all gone, the records
-    held at the end all came in.
+    Deleted records have the mean size of the records in the log at the first sample. If all of these are deleted, all
+    records in the log at the end came in since.
     """
     deleted = F.col("deleted") * F.coalesce("first_held_mean", F.lit(0.0))
     came = F.col("size_change") + deleted

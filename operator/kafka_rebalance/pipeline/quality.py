@@ -32,10 +32,13 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class QualityReport:
-    """``runs``: samples used by run, ``left_out``: of samplers at the same time; ``silent``: samples lacked, by broker.
+    """The quality of the samples of one cluster.
+
+    ``runs``: samples used by run; ``left_out``: samples of other samplers at the same time; ``silent``: missing samples
+    by broker.
 
     ``clock_breaks``: runs that began before the previous one ended. ``with_groups``: samples with what all consumer
-    groups committed; ``reported``: the share of the time of which Prometheus was read.
+    groups committed; ``reported``: the share of the time that was read from Prometheus.
     """
 
     cluster_id: str
@@ -93,7 +96,7 @@ def _forecasts(model: ModelSummary) -> dict[str, dict[str, int]]:
 
 
 def report(lake: Lake, cluster_id: str, window: timedelta, now: datetime) -> QualityReport:
-    """Of the last ``window`` before the newest sample."""
+    """The quality of the samples in the last ``window`` before the newest one."""
     found = inventory(lake, cluster_id, window, now)
     linked = chain(found.batches())
     times = [batch.sampled_at for batch in linked.batches]

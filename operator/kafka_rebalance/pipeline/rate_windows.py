@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WINDOW_SECONDS = 300
 HOUR_SECONDS = 3600
 LONGEST_GAP_SECONDS = 600
-"""A longer time between two samples tells the mean in it, but not how the bytes were spread."""
+"""Two samples further apart show the mean between them, but not how the bytes were spread."""
 _MICROS = 1_000_000
 _WINDOW = WINDOW_SECONDS * _MICROS
 _NEXT_EPOCH = 1 << 32
@@ -146,7 +146,7 @@ _EDGES = {
     "opens": "boolean",
 }
 STORED_COLUMNS = {"k": "bigint", "w": "bigint"} | _SUMS | _LARGEST | _SMALLEST | _FIRST | _LAST | _EDGES
-"""Of the stored hours, with their types; an edge has its size in ``size``."""
+"""The columns of the stored hours, with their types; an edge has its size in ``size``."""
 
 
 def _combined(parts: DataFrame, *by: str) -> DataFrame:
@@ -196,12 +196,12 @@ def _in_order(leaders: DataFrame, *by: str) -> DataFrame:
 def _pairs(both: DataFrame, breaks: "Iterable[datetime]", *by: str) -> DataFrame:
     """Pairs whose records are known: the log was not cut in between.
 
-    An end offset only grows while the leader is the same; after another leader (two epochs or another broker) nobody
-    knows what an unclean election cut and what was written again, so that pair is left out. ``kind``:
+    An end offset only grows while the leader is the same; after a change of leader (two epochs or another broker) it is
+    not known what an unclean election cut and what was written again, so that pair is left out. ``kind``:
 
-    - grown: nothing was deleted, so the growth of the size is exactly what was written, whatever the offsets say, which
-      are of another moment. The start offset must not have moved in the pair before either: sizes are read before
-      offsets, so the size may show a deletion one sample later.
+    - grown: nothing was deleted, so the growth of the size is exactly the bytes that were written. The offsets do not
+      count, because they were read at another moment. The start offset must not have moved in the pair before either:
+      sizes are read before offsets, so the size may show a deletion one sample later.
     - shrunk: records came, none was deleted, and yet the size did not grow: the log is compacted or tiered.
     - other: only the number of records is known.
     """

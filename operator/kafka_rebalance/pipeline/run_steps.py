@@ -1,7 +1,7 @@
 """From the steps of ended runs to one shape per run, as Spark column expressions.
 
 A run counts if the operator has seen all of it, and if neither its limits nor a rate changed while it ran: only then is
-it known what limited it. Of each run its busiest pipes leave Spark, not its steps.
+it known what limited it. Spark returns only the busiest pipes of each run, not its steps.
 """
 
 import re

@@ -192,7 +192,7 @@ def publish(
 
 
 def inventory(lake: Lake, cluster_id: str, window: timedelta, now: datetime, table: LakeTable = SAMPLES) -> Inventory:
-    """What is `listed`, of which every file is compared with the SHA-256 of its manifest."""
+    """The `listed` files, each compared with the SHA-256 in its manifest."""
     found = listed(lake, cluster_id, window, now, table)
     intact, damaged = verified(lake, found.manifests)
     return Inventory(tuple(unmerged(intact)), (*found.skipped, *damaged), found.start)
@@ -201,7 +201,7 @@ def inventory(lake: Lake, cluster_id: str, window: timedelta, now: datetime, tab
 def listed(lake: Lake, cluster_id: str, window: timedelta, now: datetime, table: LakeTable = SAMPLES) -> Inventory:
     """The manifests of the last ``window`` before the newest batch that is not from the future.
 
-    Names begin with the time, so only manifests of the window are opened, whatever the age of the lake. The files that
+    Names begin with the time, so only manifests of the window are opened, however old the lake is. The files that
     they name are not opened.
     """
     latest = (now + CLOCK_SKEW).strftime(STAMP)
@@ -263,7 +263,7 @@ def replaced_by(manifests: Iterable[Manifest]) -> set[str]:
 
 
 def verified(lake: Lake, manifests: Iterable[Manifest]) -> tuple[list[Manifest], list[Skipped]]:
-    """Those whose file has the bytes that were written, and the others; a lifecycle rule may have expired some."""
+    """The manifests whose file has the written bytes, and the others; a lifecycle rule may have deleted some files."""
     listed = list(manifests)
     with ThreadPoolExecutor(READERS) as pool:
         digests = pool.map(lake.sha256, (manifest.path for manifest in listed))

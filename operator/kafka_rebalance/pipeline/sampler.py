@@ -112,7 +112,7 @@ class Sampler:
         return _Sizes(answers[broker], read_at) if broker in answers else None
 
     async def _read_commits(self) -> "_Commits | str":
-        """Of all groups, or why there are none: what all but one have consumed would be wrong."""
+        """The committed offsets of all groups, or why they are not known: sums without one group would be wrong."""
         if not self._consumer_groups:
             return ""
         try:

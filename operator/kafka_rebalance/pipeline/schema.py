@@ -52,7 +52,7 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class SampleBatch:
-    """All rows of one sample. Batches of a run are in the order of ``sequence``, whatever clocks say.
+    """All rows of one sample. ``sequence`` alone orders the batches of a run, not their times.
 
     ``missing_brokers`` did not answer; their replicas have no sizes. ``commits`` are empty unless the offsets of all
     consumer groups were read; ``commits_missing`` says why they were not.

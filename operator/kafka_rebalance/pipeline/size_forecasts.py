@@ -1,13 +1,12 @@
 """Forecasts of sizes from one size a day, with an interval for nine in ten, as Spark column expressions.
 
 The trend of a partition is Theil's incomplete method: the median of the slopes between each point and the one half the
-fitted time later. It is robust to single days, and two weeks of points cancel what the weekday does. A partition from
-which retention deletes has a trend of its own since it does: what grew before says nothing about it.
-
-How wrong that is, the same samples tell: the forecasts are also made for days in the past. Their errors, in units of
-how much the partition varies, are pooled over the partitions of a kind, and their quantiles are the interval. So
-nothing is assumed about the errors but that they go on as they were. A horizon is forecast only if it has been tried
-on the past; otherwise it is null. Nothing here opens files or runs Python per row.
+fitted time later. It is robust to single days, and two weeks of points cancel the effect of the weekday. If retention
+deletes from a partition, its trend uses only the points since then: the growth before says nothing about it. The same
+samples measure the error: the forecasts are also made for days in the past. Their errors, in units of how much the
+partition varies, are pooled over the partitions of a kind, and their quantiles are the interval. The only assumption
+about the errors is that they continue as before. A horizon is forecast only if it has been tried on the past; otherwise
+it is null. Nothing here opens files or runs Python per row.
 """
 
 import math
@@ -23,13 +22,14 @@ from kafka_rebalance.pipeline.size_history import HORIZONS
 COLUMNS = tuple(f"forecast_{days}d{part}" for days in HORIZONS for part in ("", "_low", "_high"))
 _QUANTILES = (0.05, 0.5, 0.95)
 _WEEKS = 5
-"""At most so many weeks are tried: each time from the weekday of the newest sample, because weekdays differ."""
+"""The maximum number of past weeks to try, each from the weekday of the newest sample, because weekdays differ."""
 _TRIED = 20_000
-"""At most about so many partitions are tried: more would not make the quantiles better."""
+"""The approximate maximum number of partitions to try: more would not improve the quantiles."""
 _FEWEST = 20
 """Of fewer errors a quantile of a twentieth says nothing."""
 _ENOUGH = 4
-"""So many points since retention began to delete tell how much a partition varies; else all points do."""
+"""If fewer points follow the first deletion by retention, all points measure how much a partition varies.
+"""
 _SLACK = 0.1  # days between two samples of one time of day may be a little less
 
 
@@ -93,7 +93,7 @@ def calibrate(points: DataFrame, partitions: int) -> Calibration:
 
 
 def forecasts(points: DataFrame, calibration: Calibration) -> DataFrame:
-    """By ``k``: ``COLUMNS``, in bytes. Null: the history is too short, or nothing tells how wrong it would be."""
+    """By ``k``: ``COLUMNS``, in bytes. Null: the history is too short, or there is no measure of the error."""
     found = points
     for horizon in HORIZONS:
         known = [(kind, q) for (days, kind), q in calibration.items() if days == horizon]
@@ -127,7 +127,7 @@ def _fit(rows: DataFrame, origin: Column, horizon: Column) -> DataFrame:
     moved = F.aggregate("moves", F.lit(0.0), lambda total, move: total + move)
     rows = rows.withColumn("jitter", moved / F.greatest(F.size("moves"), F.lit(1)))
     size, slope, jitter = F.col("latest.size"), F.col("slope"), F.col("jitter")
-    # A step of one segment in either direction is possible whatever was seen: so a little of the size, too.
+    # A step of one segment in either direction is always possible, so the interval includes a small part of the size.
     scale = jitter * F.sqrt(horizon) + 0.02 * (F.abs(slope) * horizon + size) + 1
     kind = F.when(bound, SizeKind.BOUND.value).when((slope == 0) & (jitter == 0), SizeKind.IDLE.value)
     enough = (F.size("seen") >= 3) & (F.col("latest.day") >= origin - 0.5)
@@ -137,7 +137,7 @@ def _fit(rows: DataFrame, origin: Column, horizon: Column) -> DataFrame:
 
 
 def _pairs(points: str, apart: Column, of: Callable[[Column, Column], Column]) -> Column:
-    """``of`` each point and the one so many places later, where that is known."""
+    """``of`` applied to each point and the point ``places`` later, if that is known."""
     count = F.greatest(F.size(points) - apart, F.lit(0))
     found = F.zip_with(F.slice(points, F.lit(1), count), F.slice(points, apart + 1, count), of)
     return F.filter(found, lambda value: value.isNotNull())

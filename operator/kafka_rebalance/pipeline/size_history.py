@@ -1,8 +1,7 @@
-"""Which samples and stored windows tell how sizes have changed: one a day, at the time of day of the newest sample.
+"""Chooses the samples and stored windows for the history of sizes: one a day, at the newest sample's time of day.
 
-So nothing of what the day does to sizes is taken for a trend, and of a lake of months a few files are read. Stored
-windows have the sizes of the samples at the borders of each hour, and take the place of samples that have expired.
-Needs no Spark.
+So changes within a day are not taken for a trend, and few files of a large lake are read. Stored windows have the sizes
+of the samples at the borders of each hour, and replace samples that have expired. Needs no Spark.
 """
 
 import math
@@ -22,11 +21,11 @@ SIZE_COLUMNS = ("k", "w", "at", "size", "start")
 _OFF = timedelta(hours=3)
 """A sample further from the time of day of the newest one says more about the hour than about the day."""
 _TRIES = 3
-"""Of a day, at most so many files are opened: damaged ones cost the day."""
+"""The maximum number of files to open per day: a day whose files are damaged is left out."""
 
 
 def days_needed(ahead: int) -> int:
-    """How old the oldest size must be for a forecast so many days ahead, which is first tried on the past."""
+    """The required age of the oldest size for a forecast ``ahead`` days ahead, which is first tried on the past."""
     return 7 * math.ceil(ahead / 7) + max(2, math.ceil(ahead / 2))
 
 

@@ -17,7 +17,7 @@ _EACH_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class StageProgress:
-    """Of all stages that are active at a moment."""
+    """The progress of all active stages at one moment."""
 
     stages: int
     done: int
@@ -25,14 +25,14 @@ class StageProgress:
 
     @staticmethod
     def of(counts: Iterable[tuple[int, int]]) -> "StageProgress":
-        """Of stages with done and all tasks."""
+        """The sum over stages, given by their done tasks and all tasks."""
         listed = list(counts)
         return StageProgress(len(listed), sum(done for done, _ in listed), sum(tasks for _, tasks in listed))
 
 
 @contextmanager
 def watched(spark: "SparkSession", tell: Callable[[StageProgress], None]) -> Iterator[None]:
-    """Tell the progress while the body runs, from another thread. Nothing is told while no stage is active."""
+    """Report the progress from another thread while the body runs. There is no report while no stage is active."""
 
     def told(counts: Iterable[tuple[int, int]]) -> None:
         progress = StageProgress.of(counts)

@@ -4,7 +4,7 @@
     window-manifests/cluster=<id>/date=YYYY-MM-DD/<hour>-<hash>.json   names such a file and its samples; written last
 
 The hash is that of the samples. So the same samples give the same name, and a job that was killed is run again.
-Other samples, of a sampler that was late, give another file. Which one can be used, its manifest tells.
+Other samples, for example of a late sampler, give another file. The manifest of a file shows whether it can be used.
 """
 
 import hashlib
@@ -80,7 +80,7 @@ class HourInputs:
         }
 
     def path(self, kind: str) -> str:
-        """Of the manifest or the file, in the lake; it depends on the values here only."""
+        """The path of the manifest or the file in the lake; it depends only on the values here."""
         digest = hashlib.sha256(json.dumps(self.document()).encode()).hexdigest()[:32]
         ending = "json" if kind == PLACES[0] else "parquet"
         place = f"{kind}/cluster={safe(self.cluster_id)}/date={self.hour.date().isoformat()}"
@@ -138,7 +138,7 @@ def publish_hour(lake: Lake, inputs: HourInputs, data: bytes, files: Iterable[st
 def read_hours(lake: Lake, cluster_id: str, start: datetime, end: datetime) -> list[StoredHour]:
     """The hours that begin at ``start`` or later and end at ``end`` or earlier; an hour may have several files.
 
-    What cannot be read is left out: the samples say the same.
+    Unreadable files are left out, because the samples have the same content.
     """
     found: list[StoredHour] = []
     for day in window_days(lake, cluster_id):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 CONTEXT = timedelta(hours=24)
-"""Samplers that ran at the same time are told apart by what they did in this time before, as for a load model."""
+"""The time before an hour whose samples distinguish samplers that run at the same time, as for a load model."""
 
 
 def follow(
@@ -33,8 +33,8 @@ def follow(
 ) -> "StreamingQuery":
     """Start the stream: a batch each ``every``, or (None) until all manifests that are there have been followed.
 
-    ``lateness``: a sample may be found so long after newer ones. What comes later is added with the next hour of its
-    cluster, if that is within a day; a load model sees it in any case.
+    ``lateness``: how much later than newer samples a sample may be found. A later sample is added with the next hour of
+    its cluster, if that is within a day; a load model always sees it.
     """
     for name, value in hadoop_settings(lake_uri).items():
         spark.conf.set(name, value)

@@ -29,8 +29,8 @@ class NamedConnection:
     its throttles have been handed to their engine, or could not be. ``may_move``: so have those of all others, and its
     rebalances may be handed over. ``engine``: the one that it leads to. ``placed``: by uid, the engine that has a
     resource; that of a rebalance which may not use the connection any more is the one that ends its open run.
-    ``refusals``: by uid, why resources may not use it; ``telling``: they are being told. ``busy``: the uid of the one
-    that is, which nothing is to be done for until then.
+    ``refusals``: by uid, why resources may not use it; ``telling``: the statuses with these refusals are being written.
+    ``busy``: the uid of the resource whose status is being written; nothing else is done for it meanwhile.
     """
 
     owner: Owner
@@ -78,7 +78,7 @@ class NamedConnection:
 
     @property
     def engines(self) -> set[ClusterEngine]:
-        """Those that have a resource of this connection."""
+        """The engines that have a resource of this connection."""
         return {engine for engine in (self.engine, *self.placed.values()) if engine is not None}
 
     def place(self, rebalance: Rebalance, engine: ClusterEngine, refusal: RebalanceError | None = None) -> None:

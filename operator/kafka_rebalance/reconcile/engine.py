@@ -50,9 +50,9 @@ class ClusterEngine:
         self._failures = 0
         self._last_beat: float | None = None
         self.between_rounds = asyncio.Lock()
-        """Whoever holds it knows that no round is under way, so nothing is begun."""
+        """While it is held, no round runs and nothing is begun."""
         self.retired = False
-        """Whether it ends after this round, whatever is left: another engine goes on."""
+        """Whether it ends after this round even if work remains: another engine continues."""
         self.problem: RebalanceError | None = None
         """Why the last round has failed."""
 

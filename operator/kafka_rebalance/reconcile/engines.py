@@ -134,9 +134,9 @@ class Engines:
             raise Transient(error.reason, message) from error
 
     async def end_bindings(self, owner: Owner | None = None) -> None:
-        """End the bindings (of one owner) whose cluster nothing names any more, and in which there is no work of ours.
+        """End the bindings (of one owner) whose cluster no resource names any more and has no work of ours.
 
-        What cannot be read or written now stays as it is.
+        A binding that cannot be read or written now stays as it is.
         """
         try:
             for binding in await self._owners.bound():
@@ -263,7 +263,7 @@ class Engines:
     async def _evict(self, running: Running) -> None:
         """End an engine between two rounds, or between two calls of a round that does not end.
 
-        What is begun goes on in the engine of the new owner.
+        The engine of the new owner continues its work.
         """
         cluster_id = running.engine.cluster_id
         log.info("cluster %s: no longer operated with %s", cluster_id, running.owner)

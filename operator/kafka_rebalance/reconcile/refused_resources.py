@@ -69,7 +69,7 @@ class RefusedResources:
             connection.busy, connection.telling = "", False
 
     async def _begun_first(self, uids: Iterable[str]) -> list[str]:
-        """What has begun is to end: it does not wait until all that have not are told why."""
+        """These uids, those with an open run first: it ends before the refusals of the others are written."""
         begun: set[str] = set()
         try:
             begun = {run.uid for run in await self._stores.runs.list_all() if run.open}

@@ -159,7 +159,7 @@ class Rounds:
         self._turn(rebalance, direction_of(rebalance))
 
     async def _look_at_permissions(self, rebalances: list[Rebalance]) -> None:
-        """What is missing is said on the resources that it concerns, also if this round fails for lack of it."""
+        """The affected resources report missing permissions, even if this round fails because of them."""
         working = [r for r in rebalances if r.record.loaded_run is not None or wants_plan(r)]
         await self._permissions.look({topic for r in working for topic in r.record.topics})
         missing = self._permissions.missing
@@ -256,16 +256,16 @@ class Rounds:
         rebalance.assessment = replace(rebalance.assessment, judgement=judgement)
 
     def _turn(self, rebalance: Rebalance, direction: Direction | None) -> None:
-        """On the way back the run is about what it has sent. What was found out about it stays."""
+        """Set the partitions of the run: during a rollback, only those that it sent calls for. The assessment stays."""
         if direction is not None:
             self._lifecycle.turn(rebalance, back=direction is not Direction.FORWARD)
             rebalance.assessment = replace(rebalance.assessment, run=rebalance.record.loaded_run)
 
     async def _act(self, running: list[Rebalance], orders: dict[str, Orders], look: Look, info: ClusterInfo) -> bool:
-        """Cordon and send; whether anything was sent. A rebalance for which there is no time waits for its turn.
+        """Cordon brokers and send calls; returns whether anything was sent.
 
-        What needs no copy (nulls, drops, new orders, elections) is sent at once, while what was just read still holds;
-        copies are sent when their throttle is in place.
+        A rebalance for which there is no time waits for its turn. Calls without a copy (nulls, drops, new orders,
+        elections) are sent at once, while the last reading is still valid. Copies are sent once throttled.
         """
         cluster, sent, acting = look.observation.cluster, False, []
         for rebalance in self._turns.of("cordon", running):

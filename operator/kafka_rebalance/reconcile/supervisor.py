@@ -199,7 +199,7 @@ class Supervisor:
         self._lasting.start("the renewal of what clusters are known by", self._engines.keep_remembering())
 
     async def stop(self) -> None:
-        """End all engines at a safe point: between two calls. What is in flight goes on in Kafka."""
+        """End all engines at a safe point: between two calls. Reassignments in flight continue in Kafka."""
         await self._lasting.stop()
         for task in self._background:
             task.cancel()
@@ -233,7 +233,10 @@ class Supervisor:
         self._look_after(connection)
 
     def _hand_over(self, connection: NamedConnection) -> None:
-        """Give the engine what it does not have yet. Who may use a KafkaConnection is looked up in its own task."""
+        """Give the engine what it does not have yet.
+
+        A task of its own looks up which resources may use a KafkaConnection.
+        """
         if connection.engine is not None and connection.inline is not None:
             if connection.may_move:
                 for rebalance in connection.rebalances.values():
@@ -285,9 +288,9 @@ class Supervisor:
         return None
 
     async def _settle(self, connection: NamedConnection, problem: RebalanceError | None) -> None:
-        """Hand over what may use the connection; the rest is refused.
+        """Hand over the resources that may use the connection; refuse the others.
 
-        What comes while this looks is not judged yet: it has set ``changed``, and waits for the next look.
+        A resource that arrives meanwhile has set ``changed``, and the next call checks it.
         """
         try:
             judged = await self._judge(connection, problem)

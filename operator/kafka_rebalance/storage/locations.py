@@ -37,7 +37,7 @@ def open_location(uri: str) -> Location:
     name = without_credentials(uri)
     try:
         filesystem, root = pyarrow.fs.FileSystem.from_uri(uri)
-    except OSError as error:  # S3 tells the region of a bucket, if nobody else does
+    except OSError as error:  # S3 reports the region of a bucket if it is not configured
         raise store_failed(f"{name} cannot be opened", error) from error
     except (pa.ArrowException, ValueError) as error:
         # The text of the error contains the URI.
@@ -107,7 +107,10 @@ def hadoop_settings(uri: str) -> dict[str, str]:
 
 
 def store_failed(what: str, error: OSError) -> Transient:
-    """For a store that does not do ``what``, a sentence. Only the kind of error is told: its text may name keys."""
+    """A sentence for a store that does not do ``what``.
+
+    It has only the kind of error, because the error's text may name keys.
+    """
     told = _AWS_ERROR.search(str(error))
     why = told.group(1) if told else os.strerror(error.errno) if error.errno else type(error).__name__
     return Transient(Reason.LAKE_UNUSABLE, f"{what} ({why})", retry_after=60.0)

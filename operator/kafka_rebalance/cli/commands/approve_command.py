@@ -1,7 +1,7 @@
 """kafka-rebalance approve: approves the plan of a KafkaRebalance with approval policy Manual.
 
 The hash comes from the status, so that only the right to read and to patch the resource is needed. The operator
-executes a plan only if the approved hash is its own, so an approval never applies to a plan that nobody has seen.
+executes a plan only if the approved hash is its own, so an approval never applies to a plan that was not reviewed.
 """
 
 import asyncio

@@ -22,7 +22,7 @@ def _own_name() -> str:
 @watched_namespaces
 @click.option(
     "--own-namespace",
-    help="Namespace of plans, origins, ledgers and the lease. Of all operators with the same namespace, one leads "
+    help="Namespace of plans, origins, ledgers and the lease. Among operators with the same namespace, one leads "
     "and the others are on standby. [default: the namespace of this Pod]",
 )
 @click.option(

@@ -15,9 +15,9 @@ _MEANING = (
 
 
 async def permission_findings(admin: KafkaReader) -> list[Finding]:
-    """What is missing on the cluster and on all topics, those included that are hidden from this user.
+    """The missing permissions on the cluster and on all topics, including topics that are hidden from this user.
 
-    Without Describe on the cluster the topics are not looked at: neither reassignments nor log dirs can be read.
+    Without Describe on the cluster, topics are not checked, because neither reassignments nor log dirs can be read.
     """
     found = await admin.authorized_operations(())
     if "Describe" in found.cluster:

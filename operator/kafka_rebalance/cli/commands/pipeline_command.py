@@ -26,7 +26,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes, format_duration, format_rate
 
 _NAMED = 5
-"""At most so many of a cluster's skipped files are named."""
+"""The maximum number of skipped files that are named per cluster."""
 
 
 @click.group()
@@ -96,7 +96,7 @@ def _one_place(master: str | None, remote: str | None) -> None:
     type=duration(minimum=0),
     default="10m",
     show_default=True,
-    help="With --stream: wait so long for late samples of an hour.",
+    help="With --stream: how long to wait for late samples of an hour.",
 )
 @_spark
 def windows_command(

@@ -74,7 +74,7 @@ def duration_sentences(found: Mapping[str, Any]) -> list[str]:
 
 
 def _rates(spec: KafkaRebalanceSpec) -> ClusterRates:
-    """Those of the resource alone: a KafkaReassignmentThrottle is not known offline."""
+    """The rates of the resource alone, because a KafkaReassignmentThrottle is not known offline."""
     if spec.throttle is None:
         return ClusterRates(Rates(DEFAULT_RATE, DEFAULT_RATE))
     return ClusterRates(Rates(spec.throttle.leader_rate, spec.throttle.follower_rate))

@@ -59,7 +59,7 @@ class LogDirOptions:
 def log_dir_options(
     cluster: ClusterFile, band: int | None, drained: Sequence[tuple[BrokerId, str]]
 ) -> LogDirOptions | None:
-    """None if log dirs are left alone. What cannot be done is wrong usage."""
+    """None if no option concerns log dirs. An impossible request is a usage error."""
     if band is None:
         if drained:
             raise click.UsageError("--drain-log-dir requires --log-dirs")

@@ -64,7 +64,7 @@ def batch_of(
 ) -> Batch:
     """The batch, without the partitions that the engine skips (drifted, deleted, re-created).
 
-    A broker that is offline counts as restarting, since a single read cannot tell for how long.
+    A broker that is offline counts as restarting, since a single read does not show how long it has been offline.
     """
     rows, foreign, unreported, planned = [], [], [], 0
     for move in sorted(moves, key=lambda move: move.tp):

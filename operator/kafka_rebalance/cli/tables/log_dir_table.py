@@ -31,7 +31,7 @@ def log_dirs_row(p: PlannedPartition, places: Places) -> dict[str, list[str]]:
 
 
 def log_dir_sentences(plans: Sequence[DirPlan]) -> Iterable[str]:
-    """What moves between log dirs, with its bound, and what stays above."""
+    """The moves between log dirs with their lower bound, and the log dirs that stay above the band."""
     moves = sum(move.before is not None for found in plans for move in found.moves)
     placed = sum(move.before is None for found in plans for move in found.moves)
     data, least = sum(found.data for found in plans), sum(found.least for found in plans)

@@ -38,7 +38,7 @@ class RackRepair:
             self._slots[int(broker_of[slot])].append(slot)
 
     def after(self, moves: int) -> Copies:
-        """The copies after at most ``moves`` more moves, each of which removes a rack violation."""
+        """The copies after at most ``moves`` more moves; each move removes a rack violation."""
         fullest = [(-self._counts[b], b) for b in self._slots]
         heapify(fullest)
         while fullest and moves > 0:

@@ -92,7 +92,7 @@ class TopicAccount:
 
 @dataclass(frozen=True, slots=True)
 class TopicsOutside:
-    """Number of topics of which a broker (or any broker) holds less or more than its share, before and after."""
+    """Number of topics where a broker (or any broker) holds less or more than its share, before and after."""
 
     before: int
     after: int

@@ -58,12 +58,12 @@ class TopicCounts:
         return TopicAccount(topic, self._before[topic][broker], self._after[topic][broker], share)
 
     def outside(self, broker: BrokerId) -> TopicsOutside:
-        """Number of topics of which a target broker holds less or more than its share."""
+        """Number of topics where this target broker holds less or more than its share."""
         return TopicsOutside(len(self._outside_before[broker]), len(self._outside_after[broker]))
 
     @property
     def outside_anywhere(self) -> TopicsOutside:
-        """Number of topics of which some target broker holds less or more than its share."""
+        """Number of topics where any target broker holds less or more than its share."""
         before, after = (set[str]().union(*of.values()) for of in (self._outside_before, self._outside_after))
         return TopicsOutside(len(before), len(after))
 

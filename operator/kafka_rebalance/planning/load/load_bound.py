@@ -1,7 +1,8 @@
 """A lower bound on the bytes that bring every broker into its bands: a fractional knapsack for each broker.
 
-A broker above a band must give away replicas until it is within. Those that relieve it most per byte go first, the last
-one in part. Leaders hand over without copying, so only what every replica uses counts.
+A broker above a band must give away replicas until it is within. The replicas that relieve it most per byte go first,
+the last one in part. Leaders hand over without copying, so only the use of every replica counts, not the additional use
+of leaders.
 """
 
 import math

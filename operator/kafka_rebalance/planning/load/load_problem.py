@@ -168,6 +168,6 @@ def _shares(total: Floats, capacity: Floats, eligible: Bools) -> Floats:
     """Each eligible broker's part of the total, in proportion to capacity where all are known, else equal."""
     known = (capacity[eligible] > 0).all(axis=0)
     weight = np.where(known, capacity, 1.0) * eligible[:, None]
-    # A resource that nobody uses has shares, so that divisions by them are defined.
+    # An unused resource has shares too, so that divisions by them are defined.
     share: Floats = np.maximum(total, _TINY_TOTAL) * weight / weight.sum(axis=0)
     return share

@@ -9,9 +9,10 @@ from kafka_rebalance.planning.problem.instance import Ints
 def data_bound(copies: Copies, moves: int, *, fair_totals: bool = True) -> int:
     """A lower bound on the bytes of any placement that is as fair and makes at least ``moves`` moves.
 
-    A move frees a place on a broker that held the partition. Copies on departing brokers and those beyond the rack
-    rule are certain to leave. Where totals are fair, they differ by at most 1 from those of another placement that is
-    as fair, so copies beyond that leave each broker. Of these, and of the moves that are left, the smallest are taken.
+    A move frees a place on a broker that held the partition. Copies on departing brokers and those beyond the rack rule
+    are certain to leave. Where totals are fair, they differ by at most 1 from those of another placement that is as
+    fair, so copies beyond that leave each broker. The bound takes the smallest of these copies, and the smallest for
+    the remaining moves.
     """
     instance = copies.instance
     if not instance.sizes_differ:

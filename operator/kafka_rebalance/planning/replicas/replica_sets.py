@@ -63,7 +63,7 @@ class ReplicaSets:
 
     @classmethod
     def unproved(cls, copies: Copies) -> Self:
-        """A placement of which nothing is proved: there may be a fairer one."""
+        """A placement without a proof: there may be a fairer one."""
         return cls(copies, Certificate(0, optimal=False))
 
 

@@ -87,10 +87,10 @@ class Closing:
         return now - since >= _UNCORDON_SECONDS
 
     def _seen(self, rebalance: Rebalance) -> bool:
-        """Whether each first call shows in Kafka, or has had the time to.
+        """Whether each first call is visible in Kafka, or had enough time to become visible.
 
-        A call without an answer may still be carried out, and the broker that answers may be behind: the partition is
-        then at its origin only for now, and nobody would move it back after the run has ended.
+        A call without an answer may still be carried out, and the broker that answers may be behind. The partition then
+        only seems to be at its origin, and would not be moved back after the run has ended.
         """
         done = rebalance.assessment.statuses.within(MovePhase.DONE)
         if not any(move.tp in done and move.first_call not in {(), move.origin} for move in rebalance.record.moves):

@@ -1,8 +1,8 @@
 """Binds each Kafka cluster to its owner, on record before anything is done there, and checks that it is the same one.
 
-The caller lets only one claim of a cluster id in at a time. Nothing is read from a server meanwhile: it may hang, and
-the cluster's owner must not wait for a server that only claims the id. What a claim needs to know of its server is read
-in between, and the claim is made again.
+The caller admits only one claim of a cluster id at a time. No server is read during a claim: it may hang, and the
+cluster's owner must not wait for a server that only claims the id. If a claim needs an answer of its server, it is
+abandoned, the server is read, and the claim is repeated.
 """
 
 import logging
@@ -125,7 +125,7 @@ class ClusterOwners:
                 raise refusal
         mine = Binding(cluster_id, claimant.owner, servers=servers)
         same_owner = binding is not None and binding.owner == claimant.owner
-        # Of what is not to be handed over without a topic on record, nothing may begin after it was looked for.
+        # Without a topic on record, no work may begin after `work_in` has looked for it: evict the other engine first.
         looked_for = work.throttled or (work and binding is not None and binding.topics)
         if not (same_owner or looked_for):
             _renewed(mine, server)  # what this needs is read while the other engine still runs
@@ -172,7 +172,7 @@ class ClusterOwners:
             log.info("cluster %s: no longer bound to %s", cluster_id, binding.owner)
 
     async def bound(self) -> list[Binding]:
-        """All that is on record."""
+        """All bindings on record."""
         return await self._bindings.load_all()
 
     async def work_in(self, cluster_id: str) -> Work:

@@ -32,7 +32,10 @@ class Cordons:
         self._stores = stores
 
     async def keep(self, rebalance: Rebalance, alive: Collection[BrokerId]) -> None:
-        """Cordon the brokers being emptied, if Kafka offers it and nobody else has; remove cordons no longer wanted."""
+        """Cordon the brokers being emptied, unless others have; remove cordons no longer wanted.
+
+        Does nothing if Kafka does not support cordons.
+        """
         run, done = rebalance.record.run, rebalance.memory.cordons_done
         if run is None or rebalance.record.loaded_run is None:
             return
@@ -42,7 +45,7 @@ class Cordons:
         # A cordon on record was begun before the run was blocked: Kafka may not have been reached.
         may_begin = wanted if rebalance.assessment.step_block is None else wanted.intersection(run.cordoned)
         if rebalance.refusal is not None:
-            may_begin = set()  # who may not use the connection changes no broker, whatever is on record
+            may_begin = set()  # a resource that may not use the connection changes no broker
         new = may_begin - done
         if new:
             try:

@@ -35,7 +35,7 @@ _REFUSED_SECONDS = 15.0
 _SOONEST_SECONDS = 0.5
 _TERMINATING_SECONDS = 5.0
 _CANCEL_TIME = timedelta(minutes=2)
-"""How long cancelling may take after spec.rollback.timeout before the finalizer is removed whatever is left."""
+"""The time for cancelling after spec.rollback.timeout; the finalizer then goes even if reassignments remain."""
 
 
 class Lifecycle:
@@ -120,13 +120,13 @@ class Lifecycle:
         self.retry_in(rebalance, max(again, _SOONEST_SECONDS))
 
     def retry_in(self, rebalance: Rebalance, seconds: float) -> None:
-        """Neither prepare nor plan before that."""
+        """Do not prepare or plan before that."""
         rebalance.memory = replace(rebalance.memory, retry_at=self._clock.monotonic() + seconds)
 
     async def record_start(self, rebalance: Rebalance) -> bool:
         """Before anything is sent, record that the run starts. False: it could not be recorded, send nothing yet.
 
-        What moved before was moved by others, and is not ours to undo. The last success cannot be undone any more.
+        Earlier moves were made by others and are not ours to undo. The last success cannot be undone any more.
         """
         before = rebalance.record.run
         if before is None or before.started_at is not None:
@@ -134,8 +134,8 @@ class Lifecycle:
             return True
         run = replace(before, started_at=self._clock.now(), last_success=None)
         async with self.problems_of(rebalance, "record the start"):
-            # An empty record, which an undo can tell from one that is gone. An earlier version recorded origins when it
-            # planned: others may have moved the partitions since.
+            # Store an empty record, so that an undo can distinguish it from a record that is gone. An earlier version
+            # recorded origins when it planned: others may have moved the partitions since.
             origins = await self._stores.origins.replace(rebalance.uid, run.run_id, ())
             rebalance.record = replace(rebalance.record, origins=origins)
             await self._stores.runs.save(run)
@@ -299,7 +299,7 @@ class Lifecycle:
         rebalance.record = replace(rebalance.record, run=run, loaded_run=opened, origins=opened.origins)
 
     async def _stop_planning(self, rebalance: Rebalance) -> None:
-        """Drop the plan and the one being made. What the task may have stored is read again."""
+        """Drop the plan and the one being made. The next round reads again what the task may have stored."""
         task = rebalance.memory.planning
         if task is not None:
             task.cancel()
@@ -318,7 +318,7 @@ class Lifecycle:
             await self.remove_finalizer_and_records(rebalance)
             return
         if not run.started:
-            # What has moved since was moved by others: to move it back would undo their work.
+            # Partitions that moved since were moved by others; moving them back would undo their work.
             await self.close(rebalance, RunOutcome.ROLLED_BACK)
             await self.remove_finalizer_and_records(rebalance)
             return
@@ -354,7 +354,7 @@ class Lifecycle:
     async def inheritance(self, uid: str) -> list[Run]:
         """The runs of this cluster that were handed over to the resource since its own was planned, the oldest first.
 
-        Those of any cluster where no engine has the resource.
+        The runs of any cluster if no engine has the resource.
         """
         return [run for run in await self._handed_over(uid) if self._cluster_id in {"", run.cluster_id}]
 

@@ -25,11 +25,12 @@ class OriginRecords:
         """By uid: partitions whose origin was recorded for the orders that are sent now."""
 
     async def record(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> Orders:
-        """Record what each partition is that is sent something for the first time; the orders that may be sent.
+        """Record the replicas of each partition before its first call; returns the orders that may be sent.
 
-        Those are for partitions with an origin on record. A null may not be for any other: what is in flight there was
-        sent by another tool. Before the second call of a partition it is recorded that the first was carried out. So
-        if the operator is killed after the record and before the order, what others do to the partition is theirs.
+        These are the orders for partitions with an origin on record. A null for any other partition is not sent,
+        because another tool started the reassignment in flight there. Before the second call of a partition it is
+        recorded that the first was carried out. So if the operator is killed between the record and the order, changes
+        by others to the partition count as theirs.
         """
         calls = {**dict.fromkeys(orders.cancels, ()), **orders.alters}
         calls |= {tp: cluster.partitions[tp].replicas for tp in orders.elections}
@@ -78,7 +79,7 @@ def _in_flight(rebalance: Rebalance, cluster: ClusterState) -> dict[TopicPartiti
 
 
 def _due(recorded: Origin | None, state: PartitionState, call: Replicas) -> Origin | None:
-    """What has to be on record before this call, which is empty for a null; None: nothing more than is."""
+    """The entry that must be on record before this call (the call is empty for a null); None if the record suffices."""
     done = None
     if recorded is not None:
         if not recorded.first_call:
@@ -86,7 +87,7 @@ def _due(recorded: Origin | None, state: PartitionState, call: Replicas) -> Orig
         done = carried_out(recorded.replicas, recorded.first_call, state)
     if recorded is None or done is None:
         return Origin(state.tp, state.topic_id, state.replicas, state.leader, call) if call else None
-    # With another call it could not be told any more which of the two was carried out.
+    # After another call it would not be known which of the two was carried out.
     another = call and call != recorded.first_call
     return replace(recorded, first_call=()) if done or another else None
 

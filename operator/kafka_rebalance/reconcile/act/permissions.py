@@ -47,7 +47,7 @@ class Permissions:
         )
 
     async def _labels_of(self, namespace: str) -> Mapping[str, str]:
-        """As they are now; if the API server does not tell, as they were."""
+        """The current permissions; if the API server does not answer, the previous ones."""
         try:
             self._labels[namespace] = await self._kube.namespace_labels(namespace)
         except RebalanceError as error:

@@ -99,7 +99,7 @@ class Resources:
         _take_in(rebalance, await self._set_finalizers(REBALANCES, rebalance.desired.metadata, _without_ours))
 
     async def remove_unread_finalizer(self, about: ObjectMeta) -> None:
-        """Take our finalizer away from a rebalance of which nothing else can be read."""
+        """Remove our finalizer from a rebalance that cannot be parsed."""
         await self._set_finalizers(REBALANCES, about, _without_ours)
 
     async def add_throttle_finalizer(self, about: ObjectMeta) -> Json | None:

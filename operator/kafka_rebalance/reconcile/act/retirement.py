@@ -70,7 +70,7 @@ class Remains:
 
     @property
     def deleting(self) -> tuple[Resource, ...]:
-        """Those of them that are being deleted."""
+        """The resources that are being deleted."""
         return tuple(resource for resource in self.held if resource.metadata.deleting)
 
     @property

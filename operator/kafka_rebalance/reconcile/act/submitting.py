@@ -66,7 +66,7 @@ class Submitting:
 
 
 async def submit(admin: KafkaWriter, orders: Orders, cluster: ClusterState) -> list[Answer]:
-    """Send the orders; the answers. Nobody is elected if an alter was not permitted."""
+    """Send the orders and return the answers. No leader is elected if an alter was not permitted."""
     submitted = {**dict.fromkeys(orders.cancels), **orders.alters}
     altered = await admin.alter_reassignments(submitted) if submitted else {}
     answers = [("reassign", tp, code) for tp, code in altered.items()]
@@ -112,7 +112,7 @@ def _reordered(orders: Orders, cluster: ClusterState) -> list[TopicPartition]:
 
 
 def _refused(answers: Sequence[Answer]) -> set[TopicPartition]:
-    """The partitions of which Kafka has looked at each order and changed nothing."""
+    """The partitions for which Kafka refused every call."""
     done = {tp for _, tp, code in answers if code not in _REFUSED}
     return {tp for _, tp, _ in answers} - done
 

@@ -1,4 +1,4 @@
-"""Resources of which too little can be read to find their cluster: their status says so, and they may be deleted."""
+"""Resources that cannot be parsed far enough to find their cluster. Their status says so, and they may be deleted."""
 
 import logging
 from collections.abc import Iterable, Mapping

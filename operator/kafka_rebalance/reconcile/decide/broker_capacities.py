@@ -14,8 +14,9 @@ def broker_capacities(
 ) -> dict[BrokerId, Mapping[LoadResource, int]]:
     """By broker and resource; what is not known is absent.
 
-    The total of a broker's log dirs (since Kafka 3.3) counts, whatever is configured: a disk that was replaced needs no
-    edit. Log dirs that share a file system count it more than once, because nothing tells them from disks of one size.
+    The reported total of a broker's log dirs (since Kafka 3.3) overrides the configured size, so a replaced disk needs
+    no edit. Log dirs that share a file system count it more than once, because they look like separate disks of the
+    same size.
     """
     known = Capacity() if configured is None else configured
     found = {broker: known.of(broker) for broker in brokers}
@@ -25,7 +26,7 @@ def broker_capacities(
 
 
 def _disk(dirs: Collection[LogDir]) -> int | None:
-    """Bytes of all disks of a broker; None: it does not tell."""
+    """Bytes of all disks of a broker; None: it does not report them."""
     if not dirs or any(log_dir.total_bytes <= 0 for log_dir in dirs):
         return None
     return sum(log_dir.total_bytes for log_dir in dirs)

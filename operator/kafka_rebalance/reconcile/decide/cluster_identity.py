@@ -34,9 +34,9 @@ def contradiction(binding: Binding, brokers: frozenset[BrokerId], topics: Mappin
 
 
 def renewed(binding: Binding, brokers: frozenset[BrokerId], topics: Mapping[str, str]) -> Binding:
-    """What is on record from now on: brokers that were ever seen, and a few topics, those seen again first.
+    """The new record: all brokers ever seen, and a few topics.
 
-    Kafka's internal topics come before others, since nobody deletes them.
+    Topics that were seen again come first. Kafka's internal topics come before others, since users do not delete them.
     """
     known = brokers | binding.brokers
     kept = _seen_again(binding, topics)

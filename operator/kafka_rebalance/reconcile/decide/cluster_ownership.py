@@ -1,7 +1,8 @@
-"""Who may have a Kafka cluster: which of two owners it belongs to. Pure.
+"""Decides which of two owners a Kafka cluster belongs to.
 
-The owner on record has it, whoever comes first after a restart. A KafkaConnection outranks inline connections, because
-creating one is an administrator's right, and of two KafkaConnections the older one has the cluster.
+Pure. The owner on record keeps it, even if another connection comes first after a restart. A KafkaConnection outranks
+inline connections, because creating one is an administrator's right. If there are two KafkaConnections, the older one
+has the cluster.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,9 @@
 """Whether the disks have room for a plan, at its end and on the way. Pure.
 
-Held against all the disks of a broker together: brokers choose the log dir of a copy. On the way old and new copies
-coexist, so a plan is refused as well if no order is found in which each partition has room (`execution.disk_order`).
-While the plan is carried out, ``schedule`` keeps to what such an order leaves free, and to the fullest log dir.
+The plan is compared with all the disks of a broker together, because brokers choose the log dir of a copy. On the way
+old and new copies coexist, so a plan is refused as well if no order is found in which each partition has room
+(`execution.disk_order`). While the plan is carried out, ``schedule`` keeps to what such an order leaves free, and to
+the fullest log dir.
 """
 
 from collections import Counter
@@ -25,9 +26,9 @@ def refuse_overfull(
 ) -> None:
     """Refused("InsufficientDisk") names the brokers that have no room for what comes to them.
 
-    ``dirs``: of the brokers that answered; of others, and of log dirs without a free size, nothing is known.
-    ``copies``: partitions in flight, of which a part lies on the new brokers' disks already. ``limit``: the percentage
-    of its disks that no broker exceeds; a broker that does already only has to get nothing more.
+    ``dirs``: the log dirs of the brokers that answered; nothing is known of other brokers, and of log dirs without a
+    free size. ``copies``: partitions in flight, which are partly on the new brokers' disks already. ``limit``: the
+    percentage of its disks that no broker exceeds; a broker that does already only has to get nothing more.
     """
     room = {b: space.below(limit) for b, found in dirs.items() if (space := disk_space(found)) is not None}
     within = f" below {limit}% of its disks (capacityLimit in goals.load)" if limit is not None else ""

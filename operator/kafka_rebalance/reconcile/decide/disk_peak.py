@@ -12,8 +12,8 @@ from kafka_rebalance.model.topology import BrokerId
 def disk_peak(outcome: LoadOutcome, selected: TopicFilter, dirs: Mapping[BrokerId, Collection[LogDir]]) -> int | None:
     """The highest use by the selected topics of a target broker, in percent of its share.
 
-    None if disks are no goal of the plan, nothing is stored, or a target broker did not answer: the others alone tell
-    nothing of the share.
+    None if disks are no goal of the plan, nothing is stored, or a target broker did not answer: the share cannot be
+    computed from the others alone.
     """
     row = next((row for row in outcome.resources if row.resource is LoadResource.DISK), None)
     if row is None or not dirs.keys() >= set(outcome.brokers):

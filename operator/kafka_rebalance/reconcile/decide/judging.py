@@ -96,7 +96,7 @@ def judge_again(
 ) -> Judgement:
     """The judgement, updated by these changes; made from scratch if an input differs or a reading was missed.
 
-    Of ``seen`` only the partitions count, and which of them are gone: all else comes from ``inputs``.
+    Only the partitions of ``seen`` count, and which of them are gone; everything else comes from ``inputs``.
     """
     cluster = ClusterState(seen.cluster.cluster_id, inputs.brokers, seen.cluster.partitions)
     known = Observation(cluster, inputs.min_insync, seen.gone, inputs.restarting, inputs.forbidden, inputs.unread)

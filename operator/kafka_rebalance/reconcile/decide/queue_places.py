@@ -1,4 +1,4 @@
-"""Which of a cluster's rebalances may go on: what each wants or holds, for ``execution.queue_order``. Pure."""
+"""Decides which rebalances of a cluster may continue: the wants of each, for ``execution.queue_order``. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -44,7 +44,10 @@ def behind(queue: QueuePlace, name: str) -> QueuePlace:
 
 
 def ahead_of(rebalance: RebalanceView, rebalances: Iterable[Rebalance]) -> list[Rebalance]:
-    """Those that run while this one waits: what they move is theirs, also if it looks like a step of this one."""
+    """The rebalances that run while this one waits.
+
+    Their moves are theirs, even if one looks like a step of this rebalance.
+    """
     if not rebalance.assessment.queue.waits:
         return []
     return [r for r in rebalances if r.record.loaded_run and r.assessment.queue.place and r.assessment.queue.place.runs]
@@ -54,7 +57,7 @@ def _asked_since(rebalance: RebalanceView, now: datetime) -> QueuePlace:
     queue, desired = rebalance.assessment.queue, rebalance.desired
     if queue.asks_for == desired.planning_hash:
         return queue
-    # Of a resource that was edited, the time since the edit counts: its age is not the age of this request.
+    # If a resource was edited, the time since the edit counts, because its age is not the age of this request.
     since = now if queue.asks_for else desired.metadata.creation_timestamp or _EPOCH
     return replace(queue, asks_for=desired.planning_hash, asked_since=since)
 

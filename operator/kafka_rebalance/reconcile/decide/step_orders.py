@@ -28,7 +28,7 @@ def orders_for(
 ) -> dict[str, Orders]:
     """By uid: within each rebalance's own limits, and within those of the throttle resource over all of them.
 
-    What goes back comes first, then the higher priority, then the older resource. ``incomplete``: whether a replica was
+    Rollbacks come first, then the higher priority, then the older resource. ``incomplete``: whether a replica was
     not on its disk, or not completely, when ``disks`` were read.
     """
     limits = ruling.spec.limits if ruling else ClusterLimits()

@@ -64,7 +64,8 @@ def awaited_by(
 ) -> str:
     """The name of the resource whose plan the rollback waits for before its first step; empty: none.
 
-    It waits no longer than a resource may be created after the deletion: nobody holds a rollback up for long.
+    It waits no longer than the time in which a new resource may be created after the deletion, so a rollback is never
+    blocked for long.
     """
     deleted = old.desired.metadata.deletion_timestamp
     if deleted is None or now - deleted > _RENAMED_WITHIN or old.assessment.successor is not None:

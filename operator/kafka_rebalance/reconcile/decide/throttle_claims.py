@@ -122,7 +122,7 @@ def moving_now(
 
 
 def claim_name(desired: Desired) -> str:
-    """The name of a rebalance's claim, whatever its rates: an emergency brake remembers it."""
+    """The name of a rebalance's claim, independent of its rates: an emergency brake remembers it."""
     return f"KafkaRebalance {desired.name}"
 
 

@@ -1,4 +1,4 @@
-"""What a round reads from Kafka, and how long things have been as they are."""
+"""Reads Kafka in each round, and keeps how long each state has lasted."""
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -39,7 +39,7 @@ ReplicaKey = tuple[TopicPartition, BrokerId]
 class Changes:
     """Partitions that may read differently in reading ``after`` than they did in reading ``before``.
 
-    What is up to date with another reading than ``before`` has missed some, and must be made from scratch.
+    A value that is based on another reading than ``before`` has missed some changes, and must be computed from scratch.
     """
 
     partitions: frozenset[TopicPartition]
@@ -89,7 +89,7 @@ class Observer:
         self._permissions = permissions or PermissionProbe(admin, clock)
         self.replica_bytes = ReplicaSizes()
         self._incomplete: dict[BrokerId, frozenset[TopicPartition]] = {}
-        """What was being copied to each broker when its log dirs were read."""
+        """The copies in flight to each broker when its log dirs were read."""
         self._disks: dict[BrokerId, DiskSpace] = {}
         self.produce_rates: Mapping[TopicPartition, float] = {}
         """Bytes per second by which the leaders of what is being copied grow."""
@@ -101,7 +101,7 @@ class Observer:
         self._leaders_before: tuple[float, Mapping[TopicPartition, int]] | None = None
         self._known: dict[TopicPartition, PartitionState] = {}
         self._before: dict[TopicPartition, PartitionState] = {}
-        """What every partition was when it was last among the changes."""
+        """Every partition, as of the last reading that changed it."""
         self._reading = 0
         self._full_readings = 0
         self._looked_at = 0
@@ -115,7 +115,7 @@ class Observer:
         self._configs_denied: dict[str, str] = {}
         """Topics whose configs we may not describe."""
         self._unread: set[str] = set()
-        """Topics of which the last reading was an error. What was read of them before is kept."""
+        """Topics whose last reading failed. The previous reading of these topics is kept."""
         self._absent: dict[TopicPartition, int] = {}
         self._members: frozenset[BrokerId] | None = None
         self._change: tuple[float, frozenset[BrokerId], frozenset[BrokerId]] | None = None

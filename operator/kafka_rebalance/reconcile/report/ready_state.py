@@ -180,7 +180,7 @@ def _not_back(rebalance: RebalanceView) -> str:
 
 
 def _said_before(desired: Desired, run: Run) -> tuple[str, str]:
-    """Of a run that ended before this process started: what the status said, else what its plan and progress say."""
+    """The state of a run that ended before this process started, from the status or else from its plan and progress."""
     status = desired.status
     said = ready_reason(status)
     if said is not None and said[0] in {Reason.SUCCEEDED, Reason.NOTHING_TO_DO}:

@@ -77,7 +77,7 @@ def build_status(
 
 
 def _with_disk_peak(status: shown.KafkaRebalanceStatus, run: Run | None) -> shown.KafkaRebalanceStatus:
-    """With what was measured when the run had succeeded: the row of Disk in the plan that is still shown."""
+    """Adds the value measured at the success of the run to the row of Disk in the plan that is still shown."""
     plan = status.plan
     if run is None or run.disk_peak is None or plan is None or plan.load is None or plan.hash != run.plan_hash:
         return status

@@ -26,7 +26,7 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 log = logging.getLogger(__name__)
 
 MAX_STEPS = 500_000
-"""Of a longer run the rest is not recorded, and it is not complete."""
+"""The maximum number of recorded steps. The record of a longer run is not complete."""
 _READ_EVERY_SECONDS = 600.0
 """`pipeline history` runs once a day or so."""
 _UNKNOWN = "Unknown"
@@ -125,7 +125,7 @@ class RunRecorder:
         trace.limits = rpl
         for tp in sorted(trace.open.keys() - flying):
             self._end(trace, tp, cluster, replica_bytes, now)
-        # What was just sent is not seen in flight before the next round.
+        # Calls that were just sent are visible in flight only in the next round.
         begun = [tp for tp in (flying | assessment.sent) - trace.open.keys() if self._begin(trace, tp, cluster, now)]
         rates = assessment.throttle.rates
         for tp, step in trace.open.items():

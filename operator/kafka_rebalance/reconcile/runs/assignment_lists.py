@@ -1,8 +1,8 @@
 """The lists that a spec refers to (strategy Assignment), compared with the cluster. Pure.
 
-They are read before every plan of a run, when the run itself may have changed what they were made for. What it has
-moved is no reason to refuse the rest, and neither is what others did since: a topic that they deleted, a partition that
-they moved.
+They are read before every plan of a run, and the run itself may have changed the cluster since the lists were made. Its
+own moves are no reason to refuse the rest. Later changes by others are no reason either: a topic that they deleted, or
+a partition that they moved.
 """
 
 from collections.abc import Container, Iterable, Mapping

@@ -35,7 +35,7 @@ class KnownLoads:
 
     @property
     def source(self) -> str:
-        """LogDirs (the brokers alone) or LoadModel (what they do not tell comes from the model)."""
+        """LogDirs (the brokers alone) or LoadModel (sizes that the brokers do not report come from the model)."""
         return self.model.source if self.model is not None else "LogDirs"
 
 

@@ -181,11 +181,11 @@ class Runs:
     async def _plan(
         self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, back: Collection[PartitionMove]
     ) -> Planned | KeptCopies:
-        """Plan from what the cluster is now, and store the plan. The round that takes it opens the run.
+        """Plan from the current state of the cluster, and store the plan.
 
-        What a rollback is moving ``back`` is planned from where that leads to.
-
-        Nothing is stored while copies are in flight that the plan does not go on with: they are cancelled first.
+        The round that takes it opens the run. Partitions that a rollback is moving ``back`` are planned from the target
+        of that rollback. Nothing is stored while copies are in flight that the plan does not continue: they are
+        cancelled first.
         """
         now = self._clock.now()  # what is handed over after this is not inherited by this plan
         read = await self._admin.describe_partitions()
@@ -193,7 +193,7 @@ class Runs:
         partitions = {**read, **{tp: as_if_cancelled(state) for tp, state in flying.items()}}
         partitions = {**partitions, **as_rolled_back(back, partitions)}
         before, opened = rebalance.record.open_run, rebalance.record.loaded_run
-        # What has sent nothing has nothing to take back: a new plan is a new run.
+        # A run that has sent nothing has nothing to move back: a new plan is a new run.
         begun = before if before is not None and before.started_at is not None else None
         taken = await self._lifecycle.inheritance(rebalance.uid) if rebalance.record.run is None else []
         inherited, moves_before = await self._inherited_from(taken)
@@ -338,7 +338,7 @@ class Runs:
         return {topic: int(found[_MIN_INSYNC].value or 1) for topic, found in configs.items()}
 
     async def _moves_to_keep(self, rebalance: Rebalance, made: Plan) -> Iterable[PartitionMove]:
-        """What an undo of the last success is about, if the new plan has the hash under which its plan is stored."""
+        """The moves of the last success, for an undo of it, if the new plan has the hash of its plan."""
         run = rebalance.record.run.last_to_undo if rebalance.record.run is not None else None
         if run is None or run.plan_hash != await asyncio.to_thread(lambda: made.hash):
             return ()

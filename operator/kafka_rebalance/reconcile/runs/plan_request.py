@@ -180,7 +180,7 @@ def moved_by_others(
 def still_copied(
     moves: Mapping[TopicPartition, PartitionMove], partitions: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, PartitionState]:
-    """What runs that ended early, and were taken over, have left in flight."""
+    """The copies that are still in flight from runs that ended early and were taken over."""
     found = {tp: partitions[tp] for tp in moves if tp in partitions and partitions[tp].in_flight}
     return {
         tp: state
@@ -197,9 +197,9 @@ def with_earlier_moves(
 ) -> Plan:
     """The plan plus the partitions that an earlier plan of the same run touched and this one leaves where they are.
 
-    Those that others have moved keep the list that they were on before the run: wherever it goes, they stay out of it.
-    One that others are moving keeps what they found: where that leads to is theirs. Copies of an earlier run that are
-    still in flight (``let_go``) are given up: the plan leads from their list to that without them.
+    A partition that others have moved keeps its list from before the run, so the run leaves it alone. A partition that
+    others are moving now keeps the list that they found; its target is theirs. Copies of an earlier run that are still
+    in flight (``let_go``) are given up: the plan leads from their list to that without them.
     """
     planned = {p.tp for p in made.partitions}
     drifted = {row.tp for row in made.skipped if row.reason == Reason.DRIFTED}

@@ -49,9 +49,9 @@ class Successor:
 
 @dataclass(frozen=True, slots=True)
 class Teardown:
-    """What a way back has to copy, and what prevents it.
+    """The bytes that a rollback must copy, and what prevents it.
 
-    ``unknown``: the partitions of which the size, or where they are, is not known, if that is what prevents it.
+    ``unknown``: the partitions whose size or current replicas are not known, if that prevents it.
     """
 
     barrier: RollbackBarrier | None = None

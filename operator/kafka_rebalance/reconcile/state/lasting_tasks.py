@@ -1,7 +1,7 @@
 """Tasks that must not fail: one that does is remembered by name, for the liveness probe.
 
-A task may end by returning: it has done what it was for. One that ends in any other way while the operator runs has
-left its work undone, and nobody awaits it: only a restart begins that work again.
+A task may end by returning: it has done what it was for. A task that ends in any other way while the operator runs has
+left its work undone. Nothing awaits it, so only a restart begins that work again.
 """
 
 import asyncio

@@ -33,7 +33,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What went wrong, and in which stage: it is told until that stage has succeeded or has nothing to do any more."""
+    """The error and its stage: it is reported until that stage has succeeded or has nothing to do any more."""
 
     stage: str
     error: RebalanceError

@@ -2,7 +2,7 @@
 
 ``desired`` is replaced where the API server has sent the resource (``Rebalance.see``), ``record`` and ``memory`` in
 ``reconcile.act``, ``assessment`` in ``reconcile.rounds``, ``refusal`` in ``reconcile.connection_book``. A watch event
-may replace ``desired`` during any await: what must belong together is read from it without an await in between.
+may replace ``desired`` during any await: read values that must be consistent without an await in between.
 """
 
 from collections.abc import Mapping

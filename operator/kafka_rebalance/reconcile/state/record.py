@@ -136,7 +136,7 @@ def on_record(tp: TopicPartition, topic_id: str, origins: Mapping[TopicPartition
 def loaded_run_of(
     run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Origin], *, back: bool = False
 ) -> LoadedRun:
-    """The run with its partition moves; on its way ``back`` with those of which there is an origin."""
+    """The run with its partition moves; during a rollback (``back``), with the moves that have an origin."""
     found = ((p, on_record(p.tp, p.topic_id, origins)) for p in plan.partitions)
     moves = tuple(
         PartitionMove(

@@ -18,7 +18,7 @@ class Backoff:
     _pause: dict[BrokerId, float] = field(default_factory=dict)
 
     def due(self, brokers: Iterable[BrokerId]) -> list[BrokerId]:
-        """Those of the brokers that may be asked now, sorted."""
+        """The brokers that may be asked now, sorted."""
         now = self.monotonic()
         return sorted(broker for broker in brokers if self._until.get(broker, now) <= now)
 

@@ -41,7 +41,7 @@ RateKey = tuple[BrokerId, str]
 """Broker and config name."""
 Changes = dict[BrokerId, list[ConfigChange]]
 UNCLAIMED = "reassignments in flight that no resource claims yet"
-"""What binds where a rate is not raised, because copies of a resource not seen yet may depend on it."""
+"""The limiting throttle if a rate is not raised because copies of a resource not seen yet may depend on it."""
 _NOT_ALLOWED = ("AUTHORIZATION_FAILED", "POLICY_VIOLATION")
 """What is in the answer of a broker that does not let us change its configs."""
 _ORIGINALS_SECONDS = 30.0

@@ -73,7 +73,7 @@ class ClusterThrottle:
         self.problem: Permanent | None = None
         """Why nothing can be throttled: the ledger is missing or damaged."""
         self.missing_permissions: tuple[MissingPermission, ...] = ()
-        """Of the cluster, and of the topics that others reassign."""
+        """Missing permissions on the cluster, and on the topics that others reassign."""
         self._seen_any = False
         self._claims: Mapping[str, Claim] = {}
         self._others = ForeignReassignments(admin, clock.monotonic)

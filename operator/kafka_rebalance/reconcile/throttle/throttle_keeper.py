@@ -135,7 +135,7 @@ class ThrottleKeeper:
 
     @property
     def list_budget(self) -> ListBudget:
-        """What is in the lists, and on which brokers and sides replicas are listed."""
+        """The contents of the lists, and the brokers and sides with listed replicas."""
         ledger = Ledger() if self._cache.empty else self._cache.ledger
         stored, unreadable = self._lists.stored, self._lists.unreadable
         return ListBudget(stored, ledger, lambda broker, rate: self._rates.is_listed((broker, rate)), unreadable)
@@ -174,7 +174,7 @@ class ThrottleKeeper:
 
     @property
     def contested(self) -> str:
-        """Who may keep undoing the throttle; empty where nobody does."""
+        """The writer that may keep undoing the throttle; empty if there is none."""
         return self._reverts.contested(self._monotonic())
 
     @property

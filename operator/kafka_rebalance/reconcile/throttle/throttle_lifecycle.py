@@ -2,7 +2,7 @@
 
 Its rates count only once it has our finalizer, so that no deletion leaves a rate behind. The finalizer goes when
 everything is restored, or after two minutes if Kafka cannot be reached or the namespace or our CRD is being deleted
-too. What is left then stays in the ledger.
+too. Configs that are not restored by then stay in the ledger.
 """
 
 import logging
@@ -40,7 +40,7 @@ Throttles = MutableMapping[str, KafkaReassignmentThrottle]
 def first_seen(body: dict[str, Any]) -> KafkaReassignmentThrottle:
     """A resource that was not seen before. Refused("InvalidSpec") names the field.
 
-    Of a resource that is being deleted only the cluster is read.
+    If the resource is being deleted, only its cluster is read.
     """
     return parse_deleted_throttle(body) if parse_metadata(body).deleting else parse_throttle(body)
 
@@ -130,7 +130,10 @@ class ThrottleLifecycle:
                     self._take_in(throttles, throttle, None)
 
     async def _may_abandon(self, throttle: KafkaReassignmentThrottle, *, connected: bool) -> bool:
-        """Whether to remove the finalizer whatever is left: ordered by annotation, or waiting longer will not help."""
+        """Whether to remove the finalizer even if configs remain.
+
+        An annotation orders it, or longer waiting will not help.
+        """
         care, now = self._care(throttle), self._clock.monotonic()
         if connected:
             care.unreachable_since = None

@@ -65,7 +65,7 @@ class TopicLists:
         self._states: dict[ListKey, ListState] = {}
         self._readings: dict[str, _Reading] = {}
         self.unreadable: frozenset[str] = frozenset()
-        """Topics of which the last reading failed."""
+        """Topics whose last reading failed."""
         self._started_at = monotonic()
         self._unanswered_at: dict[str, float] = {}
         """When a change of a topic's lists last got no answer. Without an entry the start of the process counts."""
@@ -90,11 +90,11 @@ class TopicLists:
         }
 
     def is_read(self, topic: str) -> bool:
-        """Whether the last reading of the topic's lists succeeded. Without it nobody knows how much room they have."""
+        """Whether the last reading of the topic's lists succeeded. Without it, their free room is not known."""
         return topic in self._readings
 
     def on_record(self, entries: Entries) -> Entries:
-        """Those of the entries that are in the ledger: they stay, listed or not."""
+        """The entries that are in the ledger: they stay, listed or not."""
         ledger = self._cache.ledger
         kept = {
             t: {name: items & ledger.listed(t, name) for name, items in lists.items()} for t, lists in entries.items()

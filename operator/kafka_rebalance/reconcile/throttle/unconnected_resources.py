@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class UnconnectedResources:
-    """Reports on them. Those that are gone are removed from the mappings it is given.
+    """Reports on the resources. Resources that are gone are removed from the given mappings.
 
     A deletion that was missed would otherwise keep the attempts to connect going for ever.
     """
