@@ -9,7 +9,7 @@ from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest
 RACKS = 5
 FACTOR = 3
 SIGMA = 1.5
-"""Of the lognormal sizes."""
+"""The standard deviation of the logarithm of the sizes."""
 GIB = 2**30
 
 

@@ -154,7 +154,7 @@ def _run_spark(place: str, runs: int) -> None:
     from kafka_rebalance.pipeline import job, spark_session
 
     with spark_session.spark_session("local[1]") as spark:
-        spark.range(1).count()  # a session costs the same whatever is computed; it is not in the rows
+        spark.range(1).count()  # a session costs the same for every computation; it is not in the rows
         for number in range(runs):
             _measured(
                 "Spark",

@@ -52,7 +52,7 @@ def reaction(world: World, _idle: float) -> Section:
         f"{CHANGES} changes each way, {SETTLING_SECONDS} s apart, of one partition moving between two brokers. On the "
         f"wire: the end of the first, or of the last, {WINDOW_SECONDS} s that carry half of the faster rate or more."
     )
-    columns = ("change", "kubectl has ended, s", "both brokers tell it, s", "on the wire, s")
+    columns = ("change", "kubectl has ended, s", "both brokers report it, s", "on the wire, s")
     values = {"up": [asdict(one) for one in up], "down": [asdict(one) for one in down]}
     return Section("From kubectl patch to the new rate", note, columns, rows, values)
 
@@ -109,7 +109,7 @@ class _Told(Watcher):
         """The time at which both returned it."""
         self.wait_over(60)
         if not self._seen:
-            raise RuntimeError(f"after 60 s the brokers do not tell {self._rate}")
+            raise RuntimeError(f"after 60 s the brokers do not report {self._rate}")
         return self._seen
 
     def _watch(self, stop: threading.Event) -> None:

@@ -101,7 +101,7 @@ def access(world: World, kafka: ListeningCluster, oauth: OAuthServer) -> Access:
 
 
 class TestMechanisms:
-    """The operator and the commands get in, and no secret is told to anybody."""
+    """The operator and the commands are authenticated, and no output contains a secret."""
 
     @pytest.mark.parametrize(
         "way",

@@ -157,7 +157,7 @@ class TestWatcher:
         assert watcher.over
 
     def test_raises_at_the_end_what_broke_it_down(self) -> None:
-        """A test whose watcher has failed would pass whatever happens."""
+        """Without this, a test whose watcher has failed would always pass."""
 
         def fail() -> None:
             raise KeyError("broken")

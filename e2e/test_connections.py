@@ -82,7 +82,10 @@ class TestPermission:
     """spec.allowedNamespaces."""
 
     def test_lost_in_mid_run(self, world: World, connect: Callable[..., Connection], team: str) -> None:
-        """What is in flight completes its step, nothing new starts, no throttle stays; permitted again, it goes on."""
+        """Steps in flight complete, nothing new starts, and no throttle stays.
+
+        The run continues when it is permitted again.
+        """
         topic = world.skewed("permission", *[BIG // 8] * 12)
         before = world.judge.describe_topics(topic)
         connection = connect(allowedNamespaces={"names": [team]})
@@ -177,7 +180,7 @@ class TestClaims:
     def test_before_and_after_a_restart(
         self, world: World, operator: OperatorProcess, claimant: KafkaCluster, team: str
     ) -> None:
-        """Neither another namespace nor the owner's own gets it in, whoever is first."""
+        """It gets no run, from another namespace or from the owner's, in any order."""
         topic = world.skewed("claimed", *[BIG] * 4)
         before = world.judge.describe_topics(topic)
         rebalance = world.rebalance("claimed", topic, execution=ONE_AT_A_TIME)

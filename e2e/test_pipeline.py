@@ -188,7 +188,7 @@ class TestModelOfARealCluster:
             assert load.bytes_in_max is not None
 
     def test_bytes_out_are_what_the_group_read(self, sampled: tuple[LoadModel, Production, Path]) -> None:
-        """Between the samples in which it had committed; of a partition that nobody reads it is 0, and known."""
+        """The rate is known between the samples with its commits; for a partition without readers it is 0."""
         model, _, lake = sampled
         for number in range(PARTITIONS):
             load = model.partitions[TopicPartition(TOPIC, number)]

@@ -146,8 +146,8 @@ class TestOutage:
         rebalance.patch(throttle=FAST)
 
         def has_gone_on() -> bool:
-            # An API server that has just started refuses everybody until its roles are loaded. This may end the watch,
-            # and with it the process; a Pod would restart it.
+            # An API server that has just started refuses every request until its roles are loaded. This may end the
+            # watch, and with it the process; a Pod would restart it.
             if not only.running:
                 only.start()
             return condition(rebalance.status, "Succeeded") == "True"

@@ -24,7 +24,7 @@ compile at once may mix up functions in numba's cache."""
 
 
 class Kind(Enum):
-    """What a unit of work needs, in the order in which it is handed out."""
+    """The needs of a unit of work, in the order in which units are assigned."""
 
     LANE = auto()
     OWN_SERVERS = auto()
@@ -32,7 +32,7 @@ class Kind(Enum):
 
 
 def unit(nodeid: str) -> tuple[Kind, str]:
-    """What the test needs, and the name of the unit that it is handed out in."""
+    """The needs of the test, and the name of its unit."""
     path, _, rest = nodeid.partition("::")
     return _unit(path, rest.partition("::")[0])
 

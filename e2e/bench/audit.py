@@ -34,7 +34,7 @@ class Request:
 
 
 class AuditLog:
-    """What an account has requested since this object was created."""
+    """The requests of an account since this object was created."""
 
     def __init__(self, path: Path, user: str) -> None:
         self._path = path

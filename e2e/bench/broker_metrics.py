@@ -18,7 +18,7 @@ _PRODUCED, _REPLICATED = f"{_METRICS},name=BytesInPerSec", f"{_METRICS},name=Rep
 
 @dataclass(frozen=True)
 class BrokerRates:
-    """Of each broker, in bytes per second: what producers write to it, and that with what it fetches as a follower."""
+    """Bytes in per second of each broker: from producers, and from producers and leaders together."""
 
     produced: Mapping[int, float]
     written: Mapping[int, float]

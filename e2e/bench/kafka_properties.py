@@ -48,7 +48,7 @@ def broker_properties(
 
 
 def authorizer_properties() -> dict[str, str]:
-    """ACLs, which the controller keeps. Its own listener has no users: whoever connects there is ANONYMOUS."""
+    """ACLs, which the controller keeps. Its own listener has no users: every client there is ANONYMOUS."""
     return {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:admin;User:ANONYMOUS",

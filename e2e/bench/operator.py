@@ -55,7 +55,7 @@ class OperatorProcess:
     def install(self) -> Self:
         """Apply the CRDs and the shipped roles, and wait until the API server serves the resources."""
         crds = sorted((_ROOT / "crds").glob("*.yaml"))
-        # Whatever a test of the chart has left: this is the administrator.
+        # Independent of the roles that a test of the chart has left: this is the administrator.
         self._kube.kubectl("apply", "--server-side", "--force-conflicts", *_files(crds))
         self._kube.kubectl("wait", "--for=condition=Established", "--timeout=240s", *_files(crds))
         self._kube.apply(yaml.safe_dump_all(self._manifests()))

@@ -18,7 +18,7 @@ DIRECTORY = "E2E_SHARED_DIRECTORY"
 
 @contextlib.contextmanager
 def shared_kube_cluster(keep_logs: Callable[[], bool]) -> Iterator[KubeCluster]:
-    """The API server of all workers; whoever started it leaves the `with` when no other worker uses it."""
+    """The API server of all workers; the worker that started it leaves the `with` when no other worker uses it."""
     place = _directory() / "api-server.json"
     started: KubeCluster | None = None
     try:

@@ -6,7 +6,7 @@ from typing import Self
 
 
 class Watcher(ABC):
-    """Watches until the `with` ends; an exception in the thread is raised there, whatever it is."""
+    """Watches until the `with` ends; any exception in the thread is raised there."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -40,5 +40,5 @@ class Watcher(ABC):
     def _guarded(self) -> None:
         try:
             self._watch(self._stop)
-        except Exception as error:  # noqa: BLE001 - told by __exit__, whatever it is
+        except Exception as error:  # noqa: BLE001 - __exit__ raises any exception again
             self._failure = error

@@ -97,7 +97,7 @@ def show(screen: Screen, cluster: KafkaCluster, before: Facts, after: Facts | No
 
 
 def check_tidy(screen: Screen, facts: Facts) -> None:
-    """Check what must hold at every end of a rebalance."""
+    """Check the conditions for every end of a rebalance."""
     behind = [key for key, state in facts.partitions.items() if set(state.replicas) - state.isr]
     screen.check(
         "no reassignment is in flight (kafka-reassign-partitions --list)",

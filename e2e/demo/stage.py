@@ -149,7 +149,7 @@ def _together(*works: Callable[[], None]) -> None:
     def guarded(work: Callable[[], None]) -> None:
         try:
             work()
-        except Exception as error:  # noqa: BLE001 - handed to the main thread, whatever it is
+        except Exception as error:  # noqa: BLE001 - the main thread raises any exception
             outcomes.put(error)
         else:
             outcomes.put(None)

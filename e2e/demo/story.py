@@ -62,8 +62,8 @@ class Story:
         """Act 2: start to drain broker 6, delete the resource half way; everything is rolled back to `origin`."""
         self._screen.section(
             "Act 2: a change of mind",
-            "Broker 6 shall be emptied. Half way the resource is deleted: what is in flight is cancelled, what has\n"
-            "moved goes back, in the same small steps and under the same throttle, and only then the resource is gone.",
+            "Broker 6 is being emptied. Half way the resource is deleted: moves in flight are cancelled, moved\n"
+            "replicas go back in the same small steps and under the same throttle, and then the resource is gone.",
         )
         self._apply("decommission.yaml")
         self._watch("decommission-6", until=50)

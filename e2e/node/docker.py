@@ -1,7 +1,7 @@
 """Docker with BuildKit: our own daemon, which does not change this machine's network, or the existing one.
 
-Ours keeps its layers in the cache, so that a second build takes seconds. It uses Debian's client, whatever is on PATH:
-a client without the buildx plugin cannot use BuildKit.
+Ours keeps its layers in the cache, so that a second build takes seconds. It uses Debian's client even if PATH has
+another one, because a client without the buildx plugin cannot use BuildKit.
 """
 
 import json

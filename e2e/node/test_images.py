@@ -49,7 +49,7 @@ class TestBoth:
 
 class TestOperator:
     def test_has_no_spark(self, docker: Docker) -> None:
-        """Neither Spark nor Java: they are in the other image."""
+        """The image has no Spark and no Java: they are in the other image."""
         done = docker.run(OPERATOR, "pipeline", "load-model", "--lake", "/tmp")
         assert done.returncode == 1
         assert "ExtraMissing" in done.stderr

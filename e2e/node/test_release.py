@@ -41,7 +41,7 @@ class TestInstalled:
         assert "operator ready: watching all namespaces" in operator.logs()
 
     def test_has_its_own_account_and_nothing_more(self, kube: Node, operator: Release) -> None:
-        """Neither additional rights nor a kubeconfig."""
+        """It needs no additional rights and no kubeconfig."""
         spec = operator.pod()["spec"]
         assert spec["serviceAccountName"] == NAME
         (container,) = spec["containers"]

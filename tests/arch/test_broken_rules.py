@@ -13,7 +13,7 @@ LAYERS = {"planning", "execution", "api", "kafka", "kube", "reconcile", "cli", "
 @pytest.mark.parametrize("broken", RULES, ids=lambda broken: broken.name)
 class TestEachRule:
     def test_occurs_once_where_it_is_broken(self, broken):
-        """What is left is Python: a test that fails because of a syntax error proves nothing."""
+        """The broken file is still Python: a test that fails because of a syntax error proves nothing."""
         text = (ROOT / PACKAGE / broken.file).read_text()
         assert ast.dump(ast.parse(break_text(broken, text))) != ast.dump(ast.parse(text))
 

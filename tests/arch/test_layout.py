@@ -24,8 +24,8 @@ class TestSourceRoot:
     def test_operator_is_no_package(self):
         """``operator/`` holds the package and never an ``__init__.py``."""
         assert not (SOURCES / "__init__.py").exists(), (
-            "operator/__init__.py must not exist: operator/ is a source root like src/. With this file, whoever runs "
-            "Python from the repository's root gets our directory for `import operator` instead of the standard "
+            "operator/__init__.py must not exist: operator/ is a source root like src/. With this file, Python "
+            "in the repository's root imports our directory for `import operator` instead of the standard "
             "library's module, and functools, collections and nearly everything else breaks. Delete it."
         )
 

@@ -48,7 +48,7 @@ def run(tests: list[str], count: int, *, last_first: bool = False) -> list[tuple
     ran: list[tuple[str, str]] = []
     while len(ran) < len(tests):
         ready = [worker for worker in workers if worker.queue and (len(worker.queue) > 1 or worker.shutting_down)]
-        assert ready, f"nobody goes on after {ran}"
+        assert ready, f"no worker continues after {ran}"
         for worker in ready:
             test = worker.queue.pop(0)
             ran.append((worker.name, tests[test]))

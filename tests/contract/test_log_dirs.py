@@ -216,7 +216,7 @@ class TestMove:
         await replica.shows(Place(at))
 
     async def test_sent_to_a_third_dir_in_flight(self, new_replica: NewReplica) -> None:
-        """What was copied is dropped, and the copy begins again."""
+        """The copied bytes are dropped, and the copy begins again."""
         replica = new_replica()
         at, to, third = await replica.others()
         assert replica.move(to) is kafka_errors.NoError

@@ -79,7 +79,7 @@ class TestOneValue:
 
     @pytest.mark.parametrize("op", [ConfigOp.SET, ConfigOp.APPEND, ConfigOp.SUBTRACT])
     async def test_a_longer_string(self, own: KafkaCluster, admin: KafkaAdmin, op: ConfigOp) -> None:
-        """The broker drops the connection without an answer, whatever the string is for; nothing is changed."""
+        """The broker drops the connection without an answer, for any kind of string; nothing is changed."""
         before = epoch(own)
         with pytest.raises(Transient, match="transport failure"):
             await change(admin, "long-1", op, entries(LONGEST + 1))

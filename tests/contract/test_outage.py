@@ -158,7 +158,7 @@ class TestOrders:
         await partition(admin, tp, "is restored", lambda s: s.replicas == (1, 2, 4) and not s.in_flight)
 
     async def test_null_where_the_only_original_is_dead(self, admin: KafkaAdmin, outage: Outage, family: str) -> None:
-        """Kept as eligible leader outside the ISR (KIP-966), where Kafka refuses to remove the last one."""
+        """The replica is an eligible leader outside the ISR (KIP-966); Kafka refuses to remove the last one."""
         tp = outage.only
         if family >= ELIGIBLE_LEADERS:
             refused = {tp: AlterCode.INVALID_REPLICA_ASSIGNMENT}

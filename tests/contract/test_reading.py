@@ -159,7 +159,7 @@ class TestRefusals:
 
 
 class TestCommittedOffsets:
-    """Of all consumer groups, with Describe alone."""
+    """Describe alone is enough to read the offsets of all consumer groups."""
 
     async def test_by_group(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
         """Whichever brokers coordinate the groups."""

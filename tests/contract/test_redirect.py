@@ -71,7 +71,7 @@ class TestOurAdapter:
 
 
 class TestBrokers:
-    """Brokers accept every redirect, whatever its result."""
+    """Brokers accept every redirect; the results differ."""
 
     @pytest.mark.parametrize("wedge", WEDGES.values(), ids=WEDGES.keys())
     async def test_a_redirect_that_drops_what_was_added(

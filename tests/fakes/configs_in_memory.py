@@ -31,7 +31,7 @@ class Killed(Exception):
 class Configs:
     """Dynamic configs by topic or broker and name; ``files`` are those from the brokers' files.
 
-    ``calls_left``: the process is killed after this many calls, of which the last is still executed. ``silent`` brokers
+    ``calls_left``: the process is killed after this many calls; the last one is still executed. ``silent`` brokers
     do not answer, ``refusing`` ones answer with ``refusal``. ``forbidden``: topics and brokers whose configs we may not
     describe. ``asked``: the brokers of each call, in order. ``late``: stale values to return for these keys. A ``hung``
     controller answers no change; ``resume`` carries them out.

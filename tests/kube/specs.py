@@ -117,7 +117,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 class BadInput(NamedTuple):
     """A spec with one mistake. ``model``: what our own validation says of it; ``server``: what the API server says.
 
-    Of a wrong type the API server says only which one is right: its messages cannot be changed.
+    For a wrong type, the API server names only the right type: its messages cannot be changed.
     """
 
     spec: dict[str, Any]

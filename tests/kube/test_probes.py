@@ -113,8 +113,8 @@ class TestStandstill:
             cluster.start_api_server()
 
         def is_back() -> bool:
-            # An API server that has just started refuses everybody until its roles are loaded: an operator that asks
-            # then exits, and a Pod would restart it.
+            # An API server that has just started refuses every request until its roles are loaded: an operator that
+            # asks then exits, and a Pod would restart it.
             if not second.running:
                 second.launch()
             with contextlib.suppress(urllib.error.URLError):

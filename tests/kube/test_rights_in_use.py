@@ -67,18 +67,18 @@ class Operator:
 
 
 class RightsInUse:
-    """What the operator's account has requested since, compared with the rights that it has."""
+    """The requests of the operator's account since then, compared with its rights."""
 
     def __init__(self, log: AuditLog, rights: tuple[Right, ...]) -> None:
         self._log = log
         self._rights = frozenset(rights)
 
     def unused(self) -> set[Right]:
-        """Of two rights that allow the same, the one in a namespace counts as used."""
+        """If two rights allow the same request, the one in a namespace counts as used."""
         return set(self._rights - {self._right(request) for request in self._log.requests() if request.binding})
 
     def refused(self) -> set[Right]:
-        """What was requested and is allowed by no role, or by another role than the operator's."""
+        """Requests that no role of the operator allows."""
         requests = self._log.requests()
         return {self._right(r) for r in requests if not r.binding or self._right(r) not in self._rights}
 

@@ -85,7 +85,7 @@ def dirty_samples() -> Samples:
         cleaned = MB + minute % 2 * 6 * MB
         s.leader(at, "compacted", 0, 10**7 + at * 1000, cleaned, whole=False)
         s.leader(at, "looks-compacted", 0, 10**7 + at * 1000, cleaned, whole=None)
-        # Tiered: the local log stays at 1 GB, whatever comes.
+        # Tiered: the local log stays at 1 GB.
         s.leader(at, "tiered", 0, 10**9 + at * 1000, 10**9, whole=False)
         s.leader(at, "looks-tiered", 0, 10**9 + at * 1000, 10**9, whole=None)
         # Another leader after a third of the time; it was preferred before, and its log is the same to the byte.
@@ -142,9 +142,9 @@ def _consumed(s: Samples, minute: int, ramp: float) -> None:
     s.leader(at, "read-but-once-unknown", 0, end, size, groups=None if minute == 7 else {"g": end})
     s.leader(at, "read-and-set-back", 0, end, size, groups={"g": end - 3000 * (minute > 14)})
     s.leader(at, "read-from-a-moment-on", 0, end, size, groups={"g": end} if minute > 14 else {})
-    # What the group would have read next was deleted; in the tenth minute it goes on at the end.
+    # The next records of the group were deleted; in the tenth minute it continues at the end.
     s.leader(at, "read-after-deletion", gone, end, size - 100 * gone, groups={"g": end if minute > 9 else 0})
-    # 10 000 records of 10 kB are held, of which a group reads two a second; new ones have 100 bytes.
+    # The log has 10 000 records of 10 kB, and a group reads two of them a second; new ones have 100 bytes.
     s.leader(at, "read-from-the-begin", 0, 10_000 + end, 100 * MB + size, groups={"g": 2 * at})
     big = minute * 10_000, MB + at * 10_000, 10_000 * MB - minute * 100 * MB + at * MB
     s.leader(at, "read-small-after-big", *big, groups={"g": big[1]})
@@ -180,12 +180,12 @@ def _reported(lake: Path) -> None:
 
 
 def _measured(s: Samples, minute: int) -> None:
-    """Topics of which brokers report what they send."""
+    """Topics whose bytes out brokers report."""
     at = 60 * minute
     # Broker 1 leads two partitions with 1000 and 2000 bytes a second, broker 2 one with 3000.
     for partition, broker, rate in ((0, 1, 1000), (1, 1, 2000), (2, 2, 3000)):
         s.leader(at, "reported", 0, at * 10, at * rate, broker=broker, partition=partition, groups={"g": 0})
-    # Of two partitions with 1000 and 2000 bytes a second, the second gets another leader in the third window.
+    # Two partitions have 1000 and 2000 bytes a second, and the second gets another leader in the third window.
     s.leader(at, "reported-of-a-moved-leader", 0, at * 10, at * 1000)
     led = 2 if minute > 12 else 1
     s.leader(at, "reported-of-a-moved-leader", 0, at * 10, at * 2000, broker=led, epoch=4 + led, partition=1)
@@ -336,7 +336,7 @@ class TestDirtySamples:
         assert model["steady"]["growth_bytes_per_second"] == pytest.approx(MB, rel=0.01)
 
     def test_a_long_gap_has_no_quantiles(self, model: Mapping[str, dict[str, Any]]) -> None:
-        """Its bytes are in the mean, but nobody knows how they were spread: only sampled windows count."""
+        """Its bytes are in the mean, but their distribution over time is not known: only sampled windows count."""
         assert model["gap"]["windows"] == 2
 
     @pytest.mark.parametrize("topic", EXPECTED_OUT)
@@ -349,7 +349,7 @@ class TestDirtySamples:
         assert row["bytes_out_covered_seconds"] == pytest.approx(expected.covered, abs=0.001)
 
     def test_what_could_not_be_used_is_named(self, outcome: job.JobOutcome) -> None:
-        """Of a newer version, truncated, damaged or from the future; the second run's samples are left out."""
+        """Files of a newer version, truncated, damaged or from the future; the second run's samples are left out."""
         assert sorted(skipped.why.split(":")[0].split(",")[0] for skipped in outcome.skipped) == [
             "it is from the future",
             "it is not a manifest of samples",

@@ -21,7 +21,7 @@ class TestTheList:
         assert f"org/apache/hadoop/hadoop-aws/{version}/hadoop-aws-{version}.jar" in s3_jars.jars()
 
     def test_has_nothing_that_pyspark_has(self) -> None:
-        """Of two versions of a class, chance would decide."""
+        """With two versions of a class, it would be undefined which one is loaded."""
         present = {path.name.rpartition("-")[0] for path in PYSPARK_JARS.glob("*.jar")}
         assert not present & {Path(path).name.rpartition("-")[0] for path in s3_jars.jars()}
 

@@ -32,7 +32,7 @@ def forecasts_of(spark: SparkSession, lake: Path, day: int) -> dict[str, dict[st
 
 
 def judged(made: dict[str, dict[str, Any]], truth: list[Log], day: int, horizon: int) -> list[tuple[bool, float]]:
-    """Of each partition with a forecast: whether the interval covers what came, and the error in parts of it."""
+    """For each partition with a forecast: whether the interval covers the actual size, and the relative error."""
     found = []
     for log in truth:
         row, came = made[log.name], log.size[day + horizon]
@@ -74,7 +74,7 @@ def check(spark: SparkSession, lake: Path, count: int, days: int, seed: int) -> 
 @pytest.mark.campaign
 @pytest.mark.parametrize(("days", "seed"), [(54, 1), (60, 2), (65, 3), (75, 4)])
 def test_intervals_cover_what_came(spark: SparkSession, tmp_path: Path, days: int, seed: int) -> None:
-    """Nine of ten: at least 85 %, at most 95 % of the partitions, whatever weekdays lie ahead.
+    """Nine of ten: at least 85 %, at most 95 % of the partitions, on all weekdays.
 
     One, seven and thirty days ahead; the figures are in docs/pipeline.md.
     """
@@ -107,9 +107,10 @@ def test_stored_windows_take_the_place_of_expired_samples(spark: SparkSession, t
 
 @pytest.mark.campaign
 def test_a_thin_history_has_no_forecast(spark: SparkSession, tmp_path: Path) -> None:
-    """Twelve days tell what comes in a day and in a week, not in thirty; a topic of yesterday has no trend at all.
+    """Twelve days are enough for a day and a week ahead, not for thirty.
 
-    Nor has one of a kind of which there are too few to tell the error: here only those without retention have enough.
+    A topic from yesterday has no trend. A partition has no forecast if there are too few of its kind to measure the
+    error: here only the kind without retention has enough.
     """
     truth = logs(60, 13, seed=3)
     truth[0].size[:11] = [None] * 11

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spark
 
 class TestWatched:
     def test_tells_how_many_tasks_are_done(self, spark: SparkSession) -> None:
-        """While the job runs, until somebody has been told."""
+        """The job runs until the progress was reported."""
         told: list[StageProgress] = []
         with watched(spark, told.append):
             for _ in range(60):

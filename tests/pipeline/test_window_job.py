@@ -68,7 +68,7 @@ def random_samples(seed: int, topics: int = 60) -> Samples:
 
 
 def numbers(lake: Path) -> list[dict[str, Any]]:
-    """Of the model, rounded as sums in another order may differ."""
+    """The rows of the model, rounded, because sums in another order may differ."""
     rows = pyarrow.parquet.read_table(lake / "models" / CLUSTER / "load-model.parquet").to_pylist()
     return [{name: pytest.approx(v, rel=1e-6) if isinstance(v, float) else v for name, v in r.items()} for r in rows]
 

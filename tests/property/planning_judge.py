@@ -131,7 +131,7 @@ def check_budget(request: PlanRequest, made: Plan) -> Bought:
         assert len(replicas) == len(set(replicas)) == len(before[tp])
         assert set(replicas) <= request.targets | set(before[tp])
         if request.goals.leaders and replicas[0] not in request.targets:
-            assert not set(replicas) & request.targets, f"{tp} is led by a broker that it shall leave"
+            assert not set(replicas) & request.targets, f"{tp} is led by a broker that its target does not contain"
     moves = sum(len(set(after[tp]) - set(before[tp])) for tp in after)
     data = sum(size[tp] * len(set(after[tp]) - set(before[tp])) for tp in after)
     assert request.goals.max_replica_moves is None or moves <= request.goals.max_replica_moves

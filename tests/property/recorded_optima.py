@@ -40,7 +40,7 @@ def known(oracle: Callable[[PlanRequest], Metrics | tuple[int, ...]], request: P
 
 
 def seeded(clusters: int) -> int:
-    """How many of so many seeded clusters a test plans: the first half in `make test`, all in a soak."""
+    """The number of seeded clusters that a test plans: the first half in `make test`, all in a soak."""
     return clusters if _WRITING or soaking() else clusters // 2
 
 

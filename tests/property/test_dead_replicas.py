@@ -1,4 +1,4 @@
-"""Whichever brokers are dead and whatever a partition's state: no direction repeats the same call for ever."""
+"""With any dead brokers and any state of a partition, no direction repeats the same call for ever."""
 
 import pytest
 from hypothesis import given

@@ -1,7 +1,7 @@
 """Any plan that is accepted, any interleaving: no disk is ever over its limit, and no partition waits for ever.
 
 The judge keeps its own books: a copy takes all its bytes as soon as it is submitted, and a deleted replica keeps its
-bytes until the broker gets to delete it. Sizes are read as brokers tell them, while a copy grows.
+bytes until the broker gets to delete it. Sizes are read as brokers report them, while a copy grows.
 """
 
 import random
@@ -67,7 +67,7 @@ class Disks:
             assert sum(self.bytes[tp] for tp in here) <= max(size, self.start[broker]), broker
 
     def told(self):
-        """As brokers tell: of a copy only what has arrived takes room."""
+        """As brokers report them: only the received part of a copy takes room."""
         taken = dict.fromkeys(self.sizes, 0)
         for tp, held in self.lists.items():
             for broker in held:

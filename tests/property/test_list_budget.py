@@ -1,4 +1,4 @@
-"""Whatever is wanted and stored: no append makes a list longer than the budget, and everything has its turn."""
+"""With any wanted and stored entries, no append makes a list longer than the budget, and every entry has its turn."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ FOREIGN = st.integers(0, 15_000).map(lambda upto: {TopicPartition("t", number) f
 class TestFitting:
     @given(LISTS, LISTS, LISTS, FOREIGN)
     def test_no_append_exceeds_the_budget(self, wanted, there, ours, foreign):
-        """What is stored then, with all that may still arrive, is within it; what was there may be longer."""
+        """The stored value with all possible entries is within the budget, unless it was longer before."""
         stored = {("t", name): StoredList.of(",".join(sorted(items))) for name, items in there.items()}
         admitted, left = fitting({"t": wanted}, ListBudget(stored, Ledger(entries={"t": ours})), foreign)
         for name in NAMES:

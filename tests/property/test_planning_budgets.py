@@ -177,7 +177,7 @@ class TestMoves:
 
     @given(requests(most_partitions=12), st.integers(0, 6), st.randoms(use_true_random=False))
     def test_no_broker_is_preferred_for_its_id(self, request_: PlanRequest, k: int, random: st.DataObject) -> None:
-        """Whatever the ids, the same number of moves achieves the same."""
+        """The result of a number of moves does not depend on the ids."""
         ids = sorted({b.id for b in request_.brokers} | {b for p in request_.partitions for b in p.replicas})
         names = list(ids)
         random.shuffle(names)

@@ -1,4 +1,4 @@
-"""Of all plans with the fewest moves, the one that copies the fewest bytes."""
+"""The planner chooses the plan that copies the fewest bytes among all plans with the fewest moves."""
 
 from __future__ import annotations
 

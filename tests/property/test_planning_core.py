@@ -28,7 +28,7 @@ from kafka_rebalance.planning.replicas import replica_sets as sets
 
 @contextmanager
 def only_fast() -> Iterator[mock.Mock]:
-    """Plan every cluster as a large one, whatever its size; yields the mock of the flow over all partitions."""
+    """Plan clusters of any size as large ones; yields the mock of the flow over all partitions."""
     with (
         mock.patch.object(sets, "SMALL", 0),
         mock.patch.object(planner, "EXACT_ORDER", 0),
@@ -159,7 +159,7 @@ class TestStability:
 
     @given(requests(most_partitions=30, most_brokers=9), st.randoms(use_true_random=False))
     def test_no_broker_is_preferred_for_its_id(self, request_: PlanRequest, random: st.DataObject) -> None:
-        """Whatever the ids, the plan has the same value."""
+        """The value of the plan does not depend on the ids."""
         ids = sorted({b.id for b in request_.brokers} | {b for p in request_.partitions for b in p.replicas})
         names = list(ids)
         random.shuffle(names)

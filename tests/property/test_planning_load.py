@@ -289,7 +289,7 @@ class TestOfTheSameCluster:
 
     @given(load_requests(most_partitions=30))
     def test_with_other_broker_ids(self, request_: PlanRequest) -> None:
-        """Use before, shares and, where all bands are kept, the bound have the same values, whatever the ids are."""
+        """Use before and shares do not depend on the ids. If all bands are kept, the bound does not either."""
         request_ = replace(request_, capacities={})
         other = {b.id: BrokerId(50 - b.id) for b in request_.brokers}
         renamed = replace(

@@ -108,7 +108,7 @@ class TestLeaders:
         assert made.replica_moves == 0
 
     def test_a_cluster_of_pinned_topics_only(self) -> None:
-        """Nothing may move, whatever the budget."""
+        """Nothing may move, with any budget."""
         request = within(beside(PlanRequest((Broker(BrokerId(0)),), (), frozenset({BrokerId(0)})), {0: 2}), 3)
         made = plan(request)
         assert (made.partitions, made.certificate.optimal, made.imbalance) == ((), True, None)
@@ -116,7 +116,7 @@ class TestLeaders:
 
 class TestWholePlan:
     def test_no_bound_is_claimed_of_counts_that_nobody_reaches(self) -> None:
-        """The bound of a large cluster when effort runs out: never above the minimum of moves, whatever is pinned."""
+        """When effort runs out, the bound of a large cluster is never above the minimum of moves."""
         random, unproved = Random(7), 0
         for _ in range(seeded(60)):
             request = pinning(random_request(random, random.choice(list(RackAwareness))), random, most=40)

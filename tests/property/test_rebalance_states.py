@@ -1,4 +1,4 @@
-"""Whatever users, other tools and the cluster do, and when: every status transition is in the state table."""
+"""Every status transition is in the state table, for any actions of users, other tools and the cluster."""
 
 import asyncio
 from unittest.mock import patch

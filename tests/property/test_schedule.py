@@ -192,7 +192,7 @@ class TestAnyCluster:
 
     @given(clusters())
     def test_no_broker_is_piled_upon(self, given_):
-        """Of the largest copies per pair of brokers, each one sent has the fewest bytes in flight at its ends."""
+        """Among the largest copies per pair of brokers, each one sent has the fewest bytes in flight at its ends."""
         shares, cluster, ceilings, free, on_disk = given_
         books = Books(shares, cluster, ceilings, free, on_disk)
         for index, (share, orders) in enumerate(zip(shares, schedule(*given_), strict=True)):

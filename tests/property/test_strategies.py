@@ -38,7 +38,7 @@ from kafka_rebalance.planning.strategies import forced
 
 @contextmanager
 def as_if_large() -> Iterator[None]:
-    """Use the code for large clusters, whatever the size, but not the parts that give up a proof."""
+    """Use the code for large clusters at any size, but not the parts that give up a proof."""
     with (
         mock.patch.object(sets, "SMALL", 0),
         mock.patch.object(planner, "EXACT_ORDER", 0),

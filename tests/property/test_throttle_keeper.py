@@ -1,4 +1,4 @@
-"""Whatever claims come and go, and however often the operator is killed, every config is restored at the end."""
+"""Every config is restored at the end, for any claims and any number of kills of the operator."""
 
 import asyncio
 

@@ -1,7 +1,7 @@
-"""Whatever people, users and brokers do, and when: what others moved is never undone, and no null breaks a partition.
+"""No run undoes moves of others, and no null breaks a partition, for any actions of people, users and brokers.
 
-People move a partition to a broker that nobody has named before, so that their lists cannot be taken for a step; or to
-brokers of the plan, if Kafka has carried out nothing of ours for it.
+People move a partition to a new broker, so that their lists do not look like a step; or to brokers of the plan, if
+Kafka has carried out nothing of ours for it.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ INCLUDED = ((4, 5, 6), (5, 6, 7), (1, 4, 5), (2, 3, 7), (1, 2, 3, 4))
 
 
 class Watched(KafkaInMemory):
-    """``expected`` is what each partition has to be in the end: as people left it, whatever we did before or after."""
+    """``expected``: the required final replicas of each partition, as people left them, independent of our calls."""
 
     def __init__(self):
         super().__init__((*BROKERS, *PEOPLES), t=[[1, 2, 3]] * PARTITIONS)

@@ -59,7 +59,7 @@ class SimulatedKafka(KafkaInMemory):
         self.values = History(world.loop)
         self.bytes_of, self.held = {}, {}
         self.eligible = {}
-        """Of a partition without any replica in sync, the last one that was (KIP-966)."""
+        """The last replica that was in sync, for a partition without any replica in sync (KIP-966)."""
         self.slow = set()
         """Brokers that fetch a tenth as fast."""
         self.by = None
@@ -314,8 +314,11 @@ class SimulatedKafka(KafkaInMemory):
         ]
 
     def _copy(self, seconds):
-        """Each side's rate is shared by what it throttles (`test_throttling.py::TestSides`): the sender by its own
-        entry of the leader's list, whoever fetches, the fetching one by its entry of the follower's list."""
+        """Each side's rate is shared by its throttled replicas (`test_throttling.py::TestSides`).
+
+        The sender throttles by its own entry of the leader's list, for every fetching broker. The fetching broker
+        throttles by its entry of the follower's list.
+        """
         behind = self._behind()
         shares = defaultdict(int)
         gates = {}

@@ -1,7 +1,8 @@
 """Looks at every order, record, status and state of a simulated world, and says which rule was broken.
 
-An order is judged by what the process had read when it sent it: what changed on the way is nobody's fault. Only the
-stored plans and origins are read with the product's code; who touched what first is noted here.
+An order is judged by the readings that the process had when it sent it: later changes are not its fault. Only the
+stored plans and origins are read with the product's code; the judge records by itself which partition was touched first
+by whom.
 """
 
 from collections import defaultdict

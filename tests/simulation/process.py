@@ -19,7 +19,7 @@ _SLOWEST_SECONDS = 9.0
 
 
 def at_once(coroutine):
-    """The result of a fake's method, none of which waits."""
+    """The result of a fake's method; these methods never wait."""
     try:
         coroutine.send(None)
     except StopIteration as stop:
@@ -98,7 +98,7 @@ class OperatorProcess:
             self.supervisor.seen(plural, body, deleted=deleted)
 
     def kill(self):
-        """Nothing is cleaned up: whatever a cancelled task still does, it reaches nobody."""
+        """Nothing is cleaned up: the actions of a cancelled task reach no server."""
         if self.alive:
             self.alive = False
             self.running.set()
@@ -117,7 +117,7 @@ class OperatorProcess:
                 self.context.run(self._see, *one)
 
     async def request(self, server, name, act, *, write, before=None):
-        """Send one request to ``server``. ``act`` is carried out there, whatever happens to this process meanwhile."""
+        """Send one request to ``server``. ``act`` is carried out there even if this process dies meanwhile."""
         await self.running.wait()
         if not self.alive:
             raise asyncio.CancelledError

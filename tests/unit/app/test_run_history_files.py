@@ -89,7 +89,7 @@ async def test_a_store_that_fails_costs_the_record_and_is_said(
 async def test_a_store_that_hangs_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neither by ``keep`` nor, for long, at the end; and it does not fill the memory."""
+    """``keep`` does not wait for it, the end waits only briefly, and it does not fill the memory."""
     monkeypatch.setattr(run_history_files, "_CLOSE_SECONDS", 0.01)
     monkeypatch.setattr(run_history_files, "_MOST_WAITING", 3)
     answers = threading.Event()

@@ -81,7 +81,7 @@ def comparable(output: str) -> list[str]:
 
 
 def test_there_are_examples() -> None:
-    """Of each command that needs no server."""
+    """The outputs of each command that needs no server."""
     assert {command.split()[0] for command in EXAMPLES} == {"plan", "explain", "steps"}
 
 

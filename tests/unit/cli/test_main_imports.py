@@ -42,7 +42,7 @@ assert done.code == 1 and done.err == (
 
 
 def test_the_commands_of_resources_need_no_solver_and_no_kafka_client() -> None:
-    """Nor Arrow, nor Spark. In a process of its own, in which those cannot be imported."""
+    """It also needs no Arrow and no Spark. The test uses a process in which these cannot be imported."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", _BLOCKED], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -67,7 +67,7 @@ class TestNeverFinishes:
         assert (found.tp.partition, found.needed) == (0, needed)
 
     def test_the_cap_out_of_a_broker_counts_copies(self):
-        """Three partitions to two brokers each: six copies out of broker 1, of which four run at once."""
+        """Three partitions to two brokers each: six copies out of broker 1, four of them at once."""
         batch = [copying(number, 10.0, 4, 5, in_flight=number == 0) for number in range(3)]
         assert never_finishes(batch, throttled(leader=10), 100).needed == 61
         assert never_finishes(batch, throttled(leader=10), 100, per_broker_out=4).needed == 41

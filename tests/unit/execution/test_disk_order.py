@@ -28,7 +28,7 @@ def order(rows, **free):
 
 class TestOrder:
     def test_where_everything_fits(self):
-        """No order is needed; a broker that does not tell its free bytes is not limited."""
+        """No order is needed; a broker that does not report its free bytes is not limited."""
         assert order([(1, 2, 60), (1, 2, 40), (2, 3, 999)], b2=100) == ([], [])
 
     def test_what_makes_room_comes_first(self):

@@ -58,5 +58,5 @@ class TestRateToEndWithin:
 
     @pytest.mark.parametrize("seconds", [1, 20])
     def test_more_than_the_network_carries_is_none(self, seconds: int) -> None:
-        """Two GiB take longer whatever the throttle is."""
+        """Two GiB take longer with any throttle."""
         assert rate_to_end_within(seconds, plan_of(((1,), (2,)), ((1,), (2,))), MODEL, 1, 10) is None

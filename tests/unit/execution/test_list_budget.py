@@ -57,7 +57,7 @@ class TestWhatFits:
         assert len(listed["t"][LEADER_LIST]) % 4 == 0
 
     def test_entries_of_others_count_with_their_duplicates(self):
-        """What is stored has a length, whatever it says."""
+        """The length of the stored value counts, with any content."""
         value = filler(MOST_BYTES - 20)
         assert len(value) == MOST_BYTES - 20
         budget = stored(value)
@@ -93,7 +93,7 @@ class TestWhatFits:
 
 class TestWhoComesFirst:
     def test_rebalances_before_other_tools(self):
-        """Of those that other tools move, only what fits is listed."""
+        """Partitions that other tools move are listed only as far as they fit."""
         foreign = {TopicPartition("t", number) for number in range(1000, 2000)}
         _, left = fitting({"t": moving(1000, 1700)}, ListBudget(), foreign)
         ours = {TopicPartition("t", number) for number in range(2000, 2700)}

@@ -94,7 +94,7 @@ class TestLeftAlone:
 
     @pytest.mark.parametrize("direction", list(Direction))
     def test_a_drifted_partition_is_skipped_and_its_replicas_named(self, direction):
-        """A replica that the run cannot have placed was placed by another tool, whatever the direction."""
+        """A replica that the run cannot have placed was placed by another tool, in both directions."""
         found = status_of(state(1, 2, 7), direction)
         assert (found.phase, found.reason) == (MovePhase.SKIPPED, "Drifted")
         assert "[1, 2, 7]" in found.message
@@ -400,7 +400,7 @@ class TestPaused:
         assert status_of(state(1, 2, 3, leader=2), move=move, paused=True).reason == "Paused"
 
     def test_neither_one_that_an_earlier_plan_prepared(self):
-        """The plan that elects is new, whatever changed the list before."""
+        """The plan that elects is new, so the earlier cause of the change does not matter."""
         now = replicas_of(2, 1, 3)
         move = dataclasses.replace(MOVE, planned_from=now, target=now, elects=True)
         assert status_of(state(2, 1, 3, leader=1), move=move, paused=True).reason == "Paused"

@@ -114,7 +114,7 @@ class TestPercent:
         ],
     )
     def test_by_bytes_else_by_partitions_and_100_only_at_the_end(self, changes, percent):
-        """99 until the last partition is done or skipped, whatever the bytes are."""
+        """99 until the last partition is done or skipped, even if all bytes are copied."""
         assert dataclasses.replace(NONE, **changes).percent == percent
 
 

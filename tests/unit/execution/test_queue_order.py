@@ -57,7 +57,7 @@ class TestTogether:
         assert look() == {}
 
     def test_positions_count_those_that_go_before(self):
-        """Three with the same partitions are first, second and third, in whatever order they are listed."""
+        """Three with the same partitions are first, second and third; the order of the list does not matter."""
         line = [claimant("y", "a0", hours=1), claimant("w", "a0", hours=3), claimant("z", "a0", hours=2)]
         assert shown(look(*line, running("x", "a0"))) == {
             "x": "runs",

@@ -86,7 +86,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("phase", [MovePhase.DONE, MovePhase.WAITING, MovePhase.SKIPPED, MovePhase.IN_FLIGHT])
     def test_only_what_is_ready_is_sent(self, phase):
-        """A partition in any other phase sends nothing, whatever step it shows."""
+        """A partition in any other phase sends nothing, even if it has a step."""
         assert chosen({"t-0": PartitionStatus(phase, step=replicas_of(1, 2))}) == Orders()
 
 

@@ -36,7 +36,7 @@ class TestStepsCompleted:
         assert counted(4, 1, 2, 3) == 1
 
     def test_an_election_alone_is_a_step(self):
-        """The list stays, so the status tells when it is done."""
+        """The list stays the same, so the status decides when the step is done."""
         move = PartitionMove(TP, "", replicas_of(1, 2), replicas_of(1, 2), replicas_of(1, 2), elects=True)
         assert counted(1, 2, move=move) == 0
         assert counted(1, 2, move=move, phase=MovePhase.DONE) == 1
@@ -50,7 +50,7 @@ class TestStepsCompleted:
 
     @pytest.mark.parametrize("other", [(7, 8, 9), (3, 2, 1), (1,), (4, 5, 6, 7, 8, 9)])
     def test_it_is_never_negative(self, other):
-        """Whatever the list is, and however many steps are left from there."""
+        """The current list and the remaining steps do not matter."""
         assert counted(*other) >= 0
 
     def test_what_is_gone_does_not_count(self):

@@ -41,7 +41,7 @@ class TestOneWindow:
         ],
     )
     def test_open_from_its_start_to_just_before_its_end(self, now, found):
-        """In the zone's local time, in whatever zone now is written."""
+        """The zone's local time counts; ``now`` may have any zone."""
         assert window_at([NIGHT], datetime.fromisoformat(now)) == found
 
     def test_answers_are_in_utc(self):
@@ -100,7 +100,7 @@ class TestUnion:
         assert window_at(touching, utc("2026-06-10T01:15Z")) == Open(utc("2026-06-10T05:00Z"))
 
     def test_one_within_another_does_not_shorten_it(self):
-        """Nor does the order in which they are listed matter."""
+        """The order of the list does not matter either."""
         both = [Window("0 1 * * *", 5 * HOUR, "UTC"), Window("0 2 * * *", HOUR, "UTC")]
         for windows in (both, both[::-1]):
             assert window_at(windows, utc("2026-06-10T02:30Z")) == Open(utc("2026-06-10T06:00Z"))
@@ -301,7 +301,7 @@ class TestCheck:
         ["", "Mars/Olympus", "Europe", "europe/berlin", "/etc/localtime", "../x", "x\0y", "tzdata.zi", "a" * 5000],
     )
     def test_names_an_unknown_zone(self, zone):
-        """Whatever reading its file results in: no file, a directory, a wrong format, a path outside."""
+        """For any error while its file is read: no file, a directory, a wrong format, a path outside."""
         with pytest.raises(ValueError, match="time zone") as raised:
             check(Window("0 1 * * *", HOUR, zone))
         assert repr(zone) in str(raised.value)

@@ -1,4 +1,4 @@
-"""librdkafka's client is freed where nothing waits for it: that joins threads, one of which may resolve a name."""
+"""librdkafka's client is freed where nothing waits for it: this joins threads, and one may be resolving a name."""
 
 import asyncio
 import gc

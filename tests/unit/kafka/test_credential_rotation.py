@@ -219,7 +219,7 @@ class TestAdmin:
 
     @pytest.mark.parametrize("reason", ["KafkaUnreachable", "TokenUnavailable"])
     async def test_a_certificate_that_has_run_out(self, reason):
-        """It cannot be told from brokers, or an OAuth server, that are down: retry with the client's own Secret."""
+        """It looks like brokers, or an OAuth server, that are down: retry with the client's own Secret."""
         world = World(NEW)
         world.brokers.away = reason
         await world.rounds(1)

@@ -236,7 +236,7 @@ class TestFailures:
 
     @pytest.mark.parametrize("banner", [b"SSH-2.0-OpenSSH_9.2 inside\r\n", b"-ERR unknown command 'POST' inside\r\n"])
     def test_a_server_of_another_kind(self, banner: bytes) -> None:
-        """What it sent is not quoted: whoever writes a resource chooses which server is asked."""
+        """Its answer is not quoted, because the author of a resource chooses the server."""
         with socket.create_server(("127.0.0.1", 0)) as server:
 
             def serve() -> None:

@@ -129,7 +129,7 @@ class TestRefusals:
 
 
 class TestSecrets:
-    """Neither the settings, nor the configs of the client libraries, nor an error shows a secret."""
+    """The settings, the configs of the client libraries and errors show no secret."""
 
     def test_repr(self, pair: tuple[str, str]) -> None:
         certificate, key = pair

@@ -1,4 +1,4 @@
-"""What is stored in ConfigMaps is read as it was written, or not at all."""
+"""Content of ConfigMaps is read as it was written, or not at all."""
 
 import pytest
 from tests.fakes.kube_in_memory import KubeInMemory
@@ -28,7 +28,7 @@ async def test_content_that_was_not_written_is_never_read(monkeypatch, shard_byt
 
 
 class TestShards:
-    """Those that the index names no more are deleted, whoever wrote them."""
+    """Pieces that the index no longer names are deleted, even those of another writer."""
 
     @pytest.fixture
     def kube(self, monkeypatch):

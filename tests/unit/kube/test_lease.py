@@ -1,4 +1,4 @@
-"""Of all operators with records in one namespace at most one acts, whatever happens to clocks and networks."""
+"""At most one of the operators with records in one namespace acts, for any faults of clocks and networks."""
 
 import pytest
 from tests.fakes.lease_candidates import DURATION, ApiServer, Candidate, Machine, settle

@@ -20,7 +20,7 @@ class Killed(Exception):
 
 
 class MortalKube(KubeInMemory):
-    """Killed after so many writes; ``largest`` is the most text in one ConfigMap."""
+    """A store whose process is killed after a number of writes; ``largest``: the most text in one ConfigMap."""
 
     def __init__(self):
         super().__init__()
@@ -158,7 +158,7 @@ class TestAppending:
         assert await OriginStore(kube).load("u", "r") == by_partition([kept, later])
 
     async def test_after_another_writer(self):
-        """Whoever was first is right: the next attempt reads what the other one has recorded."""
+        """The first record wins: the next attempt reads what the other one has recorded."""
         kube, (mine, theirs) = MortalKube(), origins(2)
         store = OriginStore(kube)
         await store.append("u", "r", [mine])
@@ -184,7 +184,7 @@ class TestAppending:
 
 class TestReplacing:
     async def test_the_others_are_gone(self):
-        """What others have moved since is theirs: its origin is the run's no more, and may be recorded again."""
+        """Later moves of others are theirs: the origin is no longer the run's, and may be recorded again."""
         kube, rows = MortalKube(), origins(300)
         store = OriginStore(kube)
         await store.append("u", "r", rows)

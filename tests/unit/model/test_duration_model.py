@@ -51,7 +51,7 @@ class TestSeconds:
         assert throttled.plain_seconds(shape(Flow(8000, 50))) == pytest.approx(204)
 
     def test_interval(self) -> None:
-        """Of the runs that it was learnt from."""
+        """The errors come from the runs that it was learnt from."""
         assert MODEL.interval(shape(Flow(8000, 50))) == pytest.approx((204 * 0.9, 204 * 1.5))
 
 
@@ -73,6 +73,6 @@ class TestArtefact:
         ],
     )
     def test_anything_else_is_refused(self, data: bytes) -> None:
-        """With what to do."""
+        """The message says what to do."""
         with pytest.raises(Refused, match="run `kafka-rebalance pipeline history`"):
             parse_durations(data)

@@ -92,7 +92,7 @@ def test_the_heap_leaves_room(memory: int, heap: int) -> None:
 
 
 def test_of_this_process() -> None:
-    """Neither none nor more than the machine has."""
+    """The result is at least one, and at most the number of the machine."""
     found = own_limits()
     assert found.cores >= 1
     assert found.memory_bytes > 0

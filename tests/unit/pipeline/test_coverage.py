@@ -78,7 +78,7 @@ class TestCoverage:
         assert hours(covered(tmp_path).stored) == [0, 1]
 
     def test_samples_may_expire(self, tmp_path: Path) -> None:
-        """Those of stored hours still count; those of other hours are gone."""
+        """Samples of stored hours still count; samples of other hours are gone."""
         sampled(tmp_path, 0, 30, 60, 120)
         store(tmp_path)
         for path in tmp_path.glob("*/*/*/*T0[01]*"):

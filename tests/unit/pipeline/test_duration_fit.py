@@ -49,6 +49,6 @@ def test_the_interval_is_that_of_the_runs() -> None:
 
 
 def test_too_few_are_refused() -> None:
-    """With what counts."""
+    """The message says which runs count."""
     with pytest.raises(Refused, match="19 runs can be learnt from, 20 are needed"):
         learn("c1", runs(19))

@@ -29,7 +29,7 @@ class TestFindSnapshots:
         assert [s.cluster for s in find_snapshots(f"{place}/eu-*")[1]] == ["eu-1", "eu-2"]
 
     def test_a_name_stands_for_one_cluster(self, tmp_path: Path) -> None:
-        """Else one plan would replace the other."""
+        """Otherwise one plan would replace the other."""
         with pytest.raises(ValueError, match=r"a\.json and a\.json\.gz are both of cluster a: remove one"):
             find_snapshots(str(touched(tmp_path, "a.json", "a.json.gz")))
 

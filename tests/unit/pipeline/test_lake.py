@@ -29,7 +29,7 @@ class TestFiles:
         ]
 
     def test_a_hash_is_of_all_bytes(self, tmp_path: Path) -> None:
-        """Of a file of several pieces; None of one that is not there."""
+        """The hash of a file of several pieces; None for a missing file."""
         data = b"x" * (9 << 20)
         (tmp_path / "large").write_bytes(data)
         lake = lakes.Lake.open(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Which windows are read from Prometheus, and what is stored of them."""
+"""The windows that are read from Prometheus, and the stored rows."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class TestRead:
         assert server.asked[2:] == [(NOON - HOUR, NOON - FIVE)] * 2 + [(NOON, NOON)] * 2
 
     async def test_one_row_per_topic_broker_and_window(self) -> None:
-        """What one query does not have is not known; of two series of a broker the larger one counts."""
+        """A value that one query does not have is not known; if a broker has two series, the larger one counts."""
         ins = (series("t", "1", 10), series("t", "kafka-1:9404", 9), series("u", "1", 5))
         outs = (series("t", "1", 20), series("w", "1", 7), series("t", "1", float("nan"), NOON - FIVE))
         (piece,) = await read(answering(ins, outs))
@@ -98,18 +98,18 @@ class TestRead:
         ]
 
     async def test_series_of_other_clusters_are_left_out(self) -> None:
-        """A Prometheus may have several; they are told."""
+        """A Prometheus may have several; their names are reported."""
         (piece,) = await read(answering((series("t", "1", 10), series("t", "other-1", 10))))
         assert (len(piece.rows), piece.others) == (1, {"other-1"})
 
     async def test_others_may_be_older(self) -> None:
-        """An hour of which there are only series of others does not stop it: the cluster is new."""
+        """An hour with series of other clusters only does not stop it: the cluster is new."""
         ins = (series("t", "1", 10), series("t", "other-1", 10, NOON - 2 * HOUR))
         pieces = await read(Later(ins), NOON - 3 * HOUR)
         assert [(len(piece.rows), piece.others) for piece in pieces] == [(0, {"other-1"}), (0, set()), (1, set())]
 
     async def test_if_all_are_of_others_the_label_is_wrong(self) -> None:
-        """What to do is told."""
+        """The message says what to do."""
         with pytest.raises(Permanent, match=r"label b of the series has values like 'other-1'.*--broker-label"):
             await read(answering((series("t", "other-1", 10),)))
 

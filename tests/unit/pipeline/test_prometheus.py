@@ -1,4 +1,4 @@
-"""Prometheus' HTTP API: what is asked, what is made of the answers, and that no secret leaves or is told."""
+"""Prometheus' HTTP API: the requests, the parsed answers, and that no secret is sent elsewhere or printed."""
 
 from __future__ import annotations
 
@@ -154,5 +154,5 @@ class TestBrokerOf:
         ],
     )
     def test_by_id_host_or_first_part_of_the_host(self, label: str, broker: int | None) -> None:
-        """Neither of two brokers at one host, nor one that merely has a similar address."""
+        """Two brokers at one host are ambiguous, and a similar address is not enough."""
         assert broker_of(label, BROKERS) == broker

@@ -64,7 +64,7 @@ class TestReport:
 
 class TestBytesOut:
     def test_the_samples_of_groups_are_counted(self, lake: Path) -> None:
-        """Of the samples that count."""
+        """The broker was silent in samples that count."""
         for number in (0, 1, 2):
             write_batch(str(lake), commits_of(batch(MOMENT + minutes(number), sequence=number)))
         found = report(Lake.open(str(lake)), "c1", DAY, LATER)

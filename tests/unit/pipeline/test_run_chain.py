@@ -32,7 +32,7 @@ class TestChain:
         assert chain([*first, *second]) == Chain(tuple(first), (), tuple(second))
 
     def test_the_order_in_a_run_is_that_of_its_sequence(self) -> None:
-        """Whatever the times say."""
+        """The times do not matter."""
         batches = run("a", 0, 10, 5)
         assert chain(reversed(batches)).batches == tuple(batches)
 

@@ -126,7 +126,7 @@ class TestCommits:
 
 class TestReading:
     def test_the_window_ends_at_the_newest_batch(self, tmp_path: Path) -> None:
-        """Across midnight, oldest first, in whatever order they were written."""
+        """Across midnight, oldest first, for any order of writing."""
         for seconds in (20, 0, 10, -10):
             write_batch(str(tmp_path), batch(MOMENT + timedelta(seconds=seconds)))
         inside = found(tmp_path, timedelta(seconds=20))

@@ -144,7 +144,7 @@ class TestSample:
 
 class TestRun:
     async def test_setting_the_clock_does_not_change_the_time_between_samples(self) -> None:
-        """Rates divide by it. The monotonic clock goes on, whatever the other one does."""
+        """Rates divide by it. The monotonic clock goes on when the other one jumps."""
         clocks = Clocks()
         sampler = sampler_of(Cluster(clocks))
         first = await sampler.sample()
@@ -166,7 +166,7 @@ class TestRun:
         assert second.sampled_at == after(3607)
 
     async def test_each_sampler_is_a_run(self) -> None:
-        """Two at the same time can be told apart."""
+        """Two samplers at the same time can be distinguished."""
         runs = {(await sampler_of(Cluster(Clocks())).sample()).run_id for _ in range(2)}
         assert len(runs) == 2
 
@@ -211,7 +211,7 @@ def sampler_of_groups(cluster: Cluster) -> Sampler:
 
 class TestCommits:
     async def test_one_row_per_partition_whose_log_is_known(self) -> None:
-        """With what all groups committed, and when the last of them answered; part of the same sample."""
+        """The sample has the offsets that all groups committed, and the time of the last answer."""
         batch = await sampler_of_groups(Consumed(Clocks())).sample()
         row = CommitRow(UTC_NOW, batch.run_id, 0, "c1", "a", "id-a", 0, 10, 20, after(9), ("g",), (15,))
         assert (batch.commits, batch.commits_missing) == ((row,), "")

@@ -35,7 +35,7 @@ class TestCommand:
 
 
 def test_by_hand_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what to read."""
+    """The message says what to read."""
     monkeypatch.setattr("sys.argv", ["spark_executor"])
     with pytest.raises(SystemExit, match=r"see docs/pipeline\.md"):
         main()

@@ -71,7 +71,7 @@ class TestBalance:
         assert counts(request, plan(request)) == {3: 1, 5: 0, 9: 0}
 
     def test_replication_factors_may_differ(self) -> None:
-        """Counts include all partitions, whatever their RF."""
+        """Counts include partitions of every RF."""
         request = cluster([[0, 1, 2], [0, 1], [0], [0], [0]], dict.fromkeys(range(4)))
         assert sorted(counts(request, plan(request)).values()) == [2, 2, 2, 2]
 
@@ -160,7 +160,7 @@ class TestDecommission:
 
     @pytest.mark.parametrize("stays", [0, 1])
     def test_a_retained_replica_leads_where_leaders_are_equal(self, stays: int) -> None:
-        """A new copy starts out of sync, so the replica that stays replaces a dead leader, whatever its id."""
+        """A new copy starts out of sync, so the replica that stays replaces a dead leader; its id does not matter."""
         request = cluster([[9, stays]], dict.fromkeys(range(2)))
         assert plan(request).partitions[0].target == (stays, 1 - stays)
 

@@ -439,7 +439,7 @@ class TestLastSuccess:
         assert succeeded.kafka.lists("t") == [[1, 2, 3]] * 4
 
     async def test_the_resource_is_deleted_meanwhile(self, succeeded):
-        """What has succeeded stays, and its origins are kept for ``kafka-rebalance undo --print --uid``."""
+        """Completed moves stay, and their origins are kept for ``kafka-rebalance undo --print --uid``."""
         await self.edited(succeeded, "waits")
         before = succeeded.run.last_success
         await deleted(succeeded)

@@ -1,4 +1,4 @@
-"""What went wrong in a stage is told until that stage has succeeded, or has nothing to do any more."""
+"""The error of a stage is reported until that stage has succeeded, or has nothing to do any more."""
 
 from datetime import timedelta
 

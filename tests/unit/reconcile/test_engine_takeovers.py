@@ -214,7 +214,7 @@ class TestOthers:
         assert kafka.lists("u") == [[1, 2, 3]] * 2
 
     async def test_the_one_that_takes_over_waits_until_the_other_has_ended(self, half_moved):
-        """What is in flight cannot be cancelled yet; the partitions of the new one are others, and it is approved."""
+        """Reassignments in flight cannot be cancelled yet; the new resource has other partitions, and is approved."""
         operator, kafka = half_moved, half_moved.kafka
         kafka.create("u", [[1, 2, 3]] * 2)
         operator.apply_another(**SPEC, topics={"include": ["u"]}, takesOver="r", approval={"policy": "Manual"})

@@ -117,7 +117,7 @@ class TestRebalance:
         assert op.kafka.sent == []
 
     async def test_nothing_is_appended_to_a_list_that_cannot_be_read(self):
-        """Nobody knows how full it is; what is listed stays, and the reason is said."""
+        """Its free room is not known; listed entries stay, and the status has the reason."""
         op = operator(big=[BEFORE] * 300)
         theirs = ",".join(f"{number}:1001" for number in range(5000, 7700))
         op.kafka.values |= dict.fromkeys((("big", name) for name in NAMES), theirs)

@@ -1,4 +1,4 @@
-"""What is valid and probably a mistake is said on the resource, holds nothing back, and goes with its cause."""
+"""Valid settings that are probably mistakes cause a warning. It blocks nothing and ends with its cause."""
 
 from tests.fakes.walked_operator import applied
 

@@ -142,7 +142,7 @@ class TestRounds:
 
 
 class TestConnecting:
-    """A cluster that cannot be reached is tried again, whatever goes wrong when its resources say so."""
+    """A cluster that cannot be reached is tried again, even if the status of its resources cannot be written."""
 
     @pytest.mark.parametrize("failing", ["patch_status", "get", "patch_finalizers"])
     async def test_an_unexpected_error_in_a_status(self, failing, monkeypatch):

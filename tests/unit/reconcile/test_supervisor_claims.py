@@ -120,7 +120,7 @@ class TestEviction:
 
 
 class TestRefusedResources:
-    """A namespace that may not use a connection delays nobody who may, however long it takes to say so."""
+    """A namespace that may not use a connection does not delay permitted ones, even if its status takes long."""
 
     async def reported(self, world, monkeypatch):
         """The status of a refused resource is being written, until this event is set."""
@@ -148,7 +148,7 @@ class TestRefusedResources:
         await world.until(lambda: world.state("evil") == "ConnectionNotPermitted")
 
     async def test_one_that_has_begun_a_run_comes_first(self, world, monkeypatch):
-        """What is in flight ends, although those before it take long."""
+        """Steps in flight end, although the resources before it take long."""
         await self.reported(world, monkeypatch)
         await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
         await world.supervisor.stop()

@@ -88,7 +88,7 @@ class World:
         return self.engine
 
     async def rounds(self):
-        """Run a few more rounds, all of which fail."""
+        """Run a few more rounds; all of them fail."""
         asked = self.asked
         await until(lambda: self.asked > asked + 3)
 

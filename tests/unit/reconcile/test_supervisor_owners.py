@@ -1,4 +1,4 @@
-"""Whose cluster it is: everything is done to a Kafka cluster with the client of its owner, whoever claims its id."""
+"""The operator changes a Kafka cluster only with the client of its owner, even if others claim its id."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ SET = Ledger(entries={"orders": {LIST_NAMES[0]: frozenset({"0:1"})}})
 
 class TestAnotherNamespace:
     async def test_a_server_that_claims_the_id(self, world):
-        """It drives nobody's cluster: the resource is refused, and the cluster gets no order."""
+        """It gets no engine: the resource is refused, and the cluster gets no order."""
         world.create("a", execution={"suspend": True})
         world.see()
         await world.until(lambda: world.state("a") == "NothingToDo" or world.state("a") == "Suspended")
@@ -52,7 +52,7 @@ class TestAnotherNamespace:
         assert (fake.altered, world.real.altered) == ([], [])
 
     async def test_a_server_that_claims_the_id_first_after_a_restart(self, world):
-        """The owner on record wins, whoever comes first: the open run is never shown to it."""
+        """The owner on record wins in any order: the open run is never shown to the server."""
         await world.draining()
         world.servers["other"] = Cluster([1, 2, 3, 4])
         world.create("b", "other", execution={"suspend": True})
@@ -67,7 +67,7 @@ class TestAnotherNamespace:
         assert not any(world.real.values.values())
 
     async def test_right_credentials_are_no_permission(self, world):
-        """Another namespace is refused whatever its credentials: it may be the same cluster."""
+        """Another namespace is refused with any credentials: it may be the same cluster."""
         await world.draining()
         world.create("b", execution={"suspend": True})
         world.see("b")
@@ -189,7 +189,7 @@ class TestBinding:
         await world.until(lambda: world.state("b") == "NothingToDo")
 
     async def test_an_upgrade_in_mid_run(self, world):
-        """A run that was opened before there were bindings keeps its cluster, whoever comes first."""
+        """A run from before there were bindings keeps its cluster, even if another connection comes first."""
         await world.draining()
         world.create("b", execution={"suspend": True})
         await world.supervisor.stop()
@@ -326,7 +326,7 @@ class TestKafkaConnection:
         assert (served, edited) == ([], ["s"])
 
     async def test_outranks_inline_connections(self, world):
-        """What they have begun comes to rest, and goes on when the resource names the KafkaConnection."""
+        """Their open runs stop, and continue when the resource names the KafkaConnection."""
         await world.draining(1, execution={"parallelPartitionCount": 1})
         world.connection()
         await world.until(lambda: world.owner["connection"] == "prod")

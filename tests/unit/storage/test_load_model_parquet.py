@@ -35,7 +35,7 @@ def read(data):
 class TestWhatIsStored:
     @pytest.mark.parametrize("group", [None, 1, 2])
     def test_comes_back(self, group):
-        """All figures, what is not known included, whatever the row groups."""
+        """All figures, including unknown ones, with any row groups."""
         found = read(stored(parquet_of(MODEL), MODEL, group))
         assert dict(found.partitions) == LOADS
         assert (found.cluster_id, found.measured_at, found.window_start, found.samples) == (

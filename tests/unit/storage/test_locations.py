@@ -23,7 +23,7 @@ class TestNames:
 
     @pytest.mark.parametrize("uri", ["s3://AKIA:s3cr3t@bucket/x?nonsense=1", "ftp://me:s3cr3t@host/x"])
     def test_of_what_cannot_be_opened(self, uri):
-        """The library's text contains the URI, so only the kind of error is told."""
+        """The library's text contains the URI, so the message has only the kind of error."""
         with pytest.raises(Permanent) as error:
             open_location(uri)
         assert "s3cr3t" not in error.value.message

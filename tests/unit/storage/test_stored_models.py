@@ -1,4 +1,4 @@
-"""Which file is the model of a cluster, and that files of both versions are read."""
+"""The choice of the model file of a cluster; files of both versions are read."""
 
 import os
 
@@ -74,7 +74,7 @@ class TestTheModelOfACluster:
 class TestOneFile:
     @pytest.mark.parametrize("name", RENDER)
     def test_of_either_version(self, tmp_path, name):
-        """By its content, whatever its name."""
+        """By its content, with any name."""
         path = put(tmp_path, name, 7).rename(tmp_path / "model")
         assert read_model_file(path.as_uri()).partitions[T0].size_bytes == 7
         assert parse_model(path.read_bytes()).partitions[T0].size_bytes == 7

@@ -58,7 +58,7 @@ class TestReadable:
 
 class TestNotReadable:
     def test_without_the_right_to_the_records(self, kube):
-        """Whoever may read the resource can review the plan."""
+        """A user who may read the resource can review the plan."""
 
         async def refused(_name):
             raise Forbidden("configmaps is forbidden")

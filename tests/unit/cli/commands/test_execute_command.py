@@ -84,7 +84,7 @@ class TestAssignment:
         assert len(names) == 2
 
     def test_other_lists_are_another_config_map(self, world: World) -> None:
-        """Whatever the name of the KafkaRebalance: a ConfigMap that changes in place would not trigger a new plan."""
+        """With any name of the KafkaRebalance: a ConfigMap that changes in place would not trigger a new plan."""
         found = [world.printed(*FROM_FILE, "--name", "move") for _ in range(2)]
         world.cluster.states[state(0, 1).tp] = state(0, 3, 1)
         found.append(world.printed(*FROM_FILE, "--name", "move"))

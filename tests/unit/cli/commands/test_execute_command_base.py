@@ -47,7 +47,7 @@ class TestBeginning:
         return written
 
     def test_the_persons_metadata_is_kept(self, world: World, base: Callable[[str], tuple[str, ...]]) -> None:
-        """Neither the name, which already exists, nor metadata about that object itself."""
+        """The copy has a new name, because the old one exists, and no metadata about the old object itself."""
         made = world.printed(*FROM_FILE, *base(yaml.safe_dump(BASE)))
         for each in made:
             assert each["metadata"].pop("name").startswith("reassign-")

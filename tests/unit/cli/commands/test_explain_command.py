@@ -150,14 +150,14 @@ class TestOtherStrategies:
         return PlanRequest(brokers, partitions, frozenset(b.id for b in brokers), **changes)
 
     def test_an_assignment(self) -> None:
-        """Neither racks nor counts are the reason for moves that a user has specified."""
+        """Moves that a user has specified do not have racks or counts as their reason."""
         moved = PlannedPartition(TopicPartition("t", 0), replicas_of(0, 1), replicas_of(2, 3))
         request = self.request((0, 1), strategy=Strategy.ASSIGNMENT)
         explained = Explanation(request, Plan((moved,), Certificate(0, optimal=False)))
         assert [d.why for d in explained.departures] == [Why.ASSIGNED] * 2
 
     def test_fewer_replicas(self) -> None:
-        """Two replicas leave, of which one is not replaced."""
+        """Two replicas leave, and one of them is not replaced."""
         moved = PlannedPartition(TopicPartition("t", 0), replicas_of(0, 1, 2), replicas_of(2, 3))
         explained = Explanation(
             self.request((0, 1, 2), replication_factor=2), Plan((moved,), Certificate(0, optimal=True))

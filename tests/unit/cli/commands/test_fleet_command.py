@@ -21,7 +21,7 @@ def same(document: dict[str, Any], alone: dict[str, Any]) -> None:
 class TestPlanAsAlone:
     @pytest.mark.parametrize("cluster", [CLUSTER, without_sizes()])
     def test_is_what_plan_prints(self, cluster: Any) -> None:
-        """Whatever options `plan` has: none is given here."""
+        """It has the defaults of all options of `plan`."""
         document = plan_as_alone(json.dumps(cluster).encode(), None)
         same(document, planned(cluster=cluster))
         assert document["clusterSize"] == {"brokers": 4, "partitions": 4}

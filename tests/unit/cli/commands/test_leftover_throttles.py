@@ -49,7 +49,7 @@ class TestFinding:
         assert kafka.values == LEFT
 
     async def test_a_reassignment_needs_its_brokers_and_its_topic(self):
-        """All replicas of it, whoever started it."""
+        """A reassignment needs the throttles of all its replicas, even if another tool started it."""
         kafka = cluster()
         kafka.slow = {4}
         kafka._alter(TopicPartition("t", 0), replicas_of(1, 4))

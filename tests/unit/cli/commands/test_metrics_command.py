@@ -1,4 +1,4 @@
-"""pipeline metrics: its options. What it reads is tested where it is read, and with a real Prometheus (e2e)."""
+"""pipeline metrics: its options. Other tests cover the reading, also with a real Prometheus (e2e)."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ class TestAuthorization:
 
     @pytest.mark.parametrize("text", ["", "\n", "two\nlines-secret", "secret\u00e9", "sec\0ret"])
     def test_what_no_header_can_have_is_refused_without_it(self, tmp_path, text):
-        """It is a secret, whatever is wrong with it."""
+        """It is a secret, even if it is not valid."""
         file: Path = tmp_path / "token"
         file.write_text(text)
         with pytest.raises(Permanent, match=r"token does not have a token in one line of ASCII$") as refused:

@@ -107,7 +107,7 @@ class TestAStoreThatDoesNotAnswer:
 
 class TestCompact:
     def test_a_line_per_cluster(self, tmp_path: Path) -> None:
-        """With what was merged and deleted."""
+        """The output says what was merged and deleted."""
         for age in (timedelta(days=30), timedelta(hours=3), timedelta(hours=2)):
             batch = SampleBatch(datetime.now(UTC).replace(hour=12) - timedelta(days=1) - age, "c1", (), run_id="a")
             write_batch(str(tmp_path), replace(batch, sequence=int(age.total_seconds())))

@@ -83,7 +83,7 @@ class TestOutput:
         assert "nothing to move" not in table()
 
     def test_gzip_and_files_are_read(self, tmp_path: Path) -> None:
-        """gzip is detected by its first bytes, whatever the file name."""
+        """gzip is detected by its first bytes, with any file name."""
         file = tmp_path / "cluster.json"
         file.write_bytes(gzip.compress(json.dumps(CLUSTER).encode()))
         done = run("--cluster", str(file), "-o", "json")

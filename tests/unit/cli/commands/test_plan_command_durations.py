@@ -54,7 +54,7 @@ def test_the_throttle_to_end_in_time(durations: str) -> None:
 def test_what_cannot_be_said_is_refused(
     options: list[str], cluster: object, code: int, said: str, durations: str, tmp_path: Path
 ) -> None:
-    """With what is missing."""
+    """The message says what is missing."""
     import json
 
     broken = tmp_path / "broken.json"

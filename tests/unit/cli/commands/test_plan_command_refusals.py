@@ -68,7 +68,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("data", [b"", b"{", b"\x1f\x8bbroken", b"\xff\xfe", b"[" * 100_000])
     def test_what_is_no_json_is_said_so(self, data: bytes) -> None:
-        """Whatever the bytes: a message, no stack trace."""
+        """Any invalid bytes lead to a message, not to a stack trace."""
         done = run("--cluster", "-", stdin=data)
         assert done.returncode == 2
         assert b"Traceback" not in done.stderr

@@ -46,7 +46,7 @@ def watch(*bodies, options=()):
 
 
 class TestTheEnd:
-    """0 after success, 4 after a stall, 1 if the API server cannot tell."""
+    """0 after success, 4 after a stall, 1 if the API server does not answer."""
 
     def test_one_that_was_never_there_is_no_good_end(self):
         """Otherwise a script would mistake a misspelt name for a completed rebalance."""

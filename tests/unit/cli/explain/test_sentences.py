@@ -37,7 +37,7 @@ def test_a_plan_by_load_is_not_the_one_with_the_fewest_moves() -> None:
 
 
 def test_free_counts_have_no_shares() -> None:
-    """Neither the sentences nor the brokers' accounts speak of fair counts."""
+    """The sentences and the brokers' accounts do not mention fair counts."""
     made = Plan((moved(0, (0,), (1,)),), Certificate(0, optimal=False))
     explained = Explanation(asked((0,), (0,), brokers=2, counts=False, load=(LoadGoal(LoadResource.DISK),)), made)
     text = " ".join(words.of_plan(explained))

@@ -1,4 +1,4 @@
-"""The options that tell commands which namespaces an operator watches."""
+"""The options for the namespaces that an operator watches."""
 
 import click
 import pytest
@@ -28,7 +28,7 @@ class TestWatchedNamespaces:
 
     @pytest.mark.parametrize("arguments", [[], ["--namespace", "a", "--all-namespaces"]])
     def test_one_or_the_other(self, arguments):
-        """Neither option would watch nothing, both would be contradictory."""
+        """Without either option nothing would be watched; both together would be contradictory."""
         refused = CliRunner().invoke(show, arguments)
         assert (refused.exit_code, "either --namespace or --all-namespaces" in refused.output) == (2, True)
 

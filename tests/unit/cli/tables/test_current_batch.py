@@ -97,7 +97,7 @@ class TestBatch:
         assert [(row.tp.partition, row.target, row.step) for row in seen.ongoing] == [(0, (1, 2), (4, 2, 1))]
 
     def test_a_rollback_waits_for_a_broker_that_may_be_restarting(self):
-        """A single reading cannot tell how long a broker has been down, so the partition is not given up here."""
+        """A single reading does not show how long a broker has been down, so the partition is not given up here."""
         seen = found([errand(0, [1, 2], [3, 2])], partition(0, [3, 2]), direction=Direction.ROLLBACK, brokers=[2, 3])
         assert [row.target for row in seen.ongoing] == [(1, 2)]
 
@@ -241,7 +241,7 @@ class TestBatchCommand:
         assert "namespace elsewhere has no record of it" in done.err
 
     def test_credentials_are_used_and_never_printed(self):
-        """The connection is the resource's own; no output contains the content of a Secret, whatever fails."""
+        """The connection is the resource's own; no output contains the content of a Secret, also after an error."""
         sasl = {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": "login"}}
         body = resource(spec={"kafka": {"bootstrapServers": "kafka:9092", "sasl": sasl}})
         kube, kafka = running(body=body)

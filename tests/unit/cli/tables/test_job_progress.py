@@ -6,7 +6,7 @@ from kafka_rebalance.pipeline.stage_progress import StageProgress
 
 class TestLines:
     def test_now_and_then(self) -> None:
-        """A short job says nothing, a long one a line each half minute, however often Spark tells."""
+        """A short job prints nothing, a long one prints a line each half minute, however often Spark reports."""
         said: list[str] = []
         now = 0.0
         tell = lines("cluster c1", said.append, lambda: now)

@@ -74,7 +74,7 @@ class TestWeights:
 
 class TestTooLittleIsKnown:
     def test_no_model(self):
-        """With what to run, and what works without."""
+        """The message says what to run, and what works without a model."""
         with pytest.raises(Refused, match=r"BytesIn, BytesOut needs a load model.* or use Disk alone") as refused:
             weights(inputs(), (LoadGoal(LoadResource.BYTES_IN), DISK, LoadGoal(LoadResource.BYTES_OUT)))
         assert refused.value.reason == "RatesUnknown"
@@ -104,7 +104,7 @@ class TestTooLittleIsKnown:
             weights(inputs(20), goals, loads)
 
     def test_a_goal_may_ask_for_less(self):
-        """Of two goals, each has its own minimum."""
+        """Each of two goals has its own minimum."""
         thin = {("t", 0): RATES._replace(covered_seconds=20.0)}
         short = LoadGoal(LoadResource.BYTES_IN, minimum_coverage_seconds=20)
         assert weights(inputs(), (short,), thin) == [(3.0,)]

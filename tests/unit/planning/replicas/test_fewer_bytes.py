@@ -38,7 +38,7 @@ def test_all_copies_of_a_small_partition_move() -> None:
 
 
 def test_forced_moves_stay() -> None:
-    """Broker 0 departs: its copies move, whatever their sizes."""
+    """Broker 0 departs: its copies of all sizes move."""
     given = instance([[0], [0], [1]], [9, 1, 5], [False, True, True])
     copies = Copies.of_lists(given, np.array([1, 2, 1], dtype=np.int32))
     assert fewer_bytes(copies).broker_of_slot.tolist() == [1, 2, 1]

@@ -101,7 +101,7 @@ class TestMeasured:
         assert (ended.outcome, ended.disk_peak) == (RunOutcome.SUCCEEDED, None)
 
     async def test_brokers_that_do_not_answer_hold_nothing_up(self):
-        """Neither one of them, nor the whole call."""
+        """The answer may be missing for one of them, or for the whole call."""
         balanced = Balanced()
         balanced.kafka.dirs_denied = Transient("KafkaUnreachable", "no answer", 1.0)
         assert (await balanced.ended()).disk_peak is None

@@ -34,7 +34,7 @@ def kafka():
 
 class TestBegunHere:
     async def test_one_topic_is_there(self, begun, kafka):
-        """That is enough, whatever cannot be read: the other one may have been deleted since."""
+        """One match is enough, even if others cannot be read: they may have been deleted since."""
         kafka.hidden = {"b"}
         assert await begun_here(*begun, kafka)
 
@@ -45,7 +45,7 @@ class TestBegunHere:
 
     @pytest.mark.parametrize("unreadable", ["hidden", "failing"])
     async def test_what_cannot_be_read_may_be_there(self, begun, kafka, unreadable):
-        """Neither yes nor no: the caller waits."""
+        """The answer is unknown: the caller waits."""
         kafka.delete("a")
         setattr(kafka, unreadable, {"b"})
         with pytest.raises(RebalanceError, match="b"):

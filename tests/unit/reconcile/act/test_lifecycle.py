@@ -1,4 +1,4 @@
-"""A deletion completes, whatever state the run is in. Stores and API server are dictionaries."""
+"""A deletion completes in every state of the run. Stores and API server are dictionaries."""
 
 from dataclasses import replace
 from datetime import timedelta

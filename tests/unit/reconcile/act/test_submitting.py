@@ -1,4 +1,4 @@
-"""What is sent at once, and what waits until its throttle is in place."""
+"""Which calls are sent at once, and which wait until their throttle is in place."""
 
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of

@@ -17,7 +17,7 @@ CONFIGURED = validate(Capacity, {"default": {"disk": 500, "networkIn": 10, "netw
 
 class TestBrokerCapacities:
     def test_disks_as_they_are(self):
-        """All log dirs together, whatever is configured; the configured size where one does not tell its own."""
+        """The reported size of all log dirs overrides the configured size, unless a log dir reports none."""
         dirs = {ONE: [LogDir("/a", total_bytes=100), LogDir("/b", total_bytes=200)]}
         found = broker_capacities(CONFIGURED, [ONE, TWO], dirs)
         assert (found[ONE]["Disk"], found[TWO]["Disk"]) == (300, 500)
@@ -35,13 +35,13 @@ class TestBrokerCapacities:
 
     @pytest.mark.parametrize("dirs", [{}, {ONE: []}, {ONE: [LogDir("/a")]}])
     def test_nothing_is_known(self, dirs):
-        """What is not known is absent: zero would be a broker that can hold nothing."""
+        """An unknown capacity is absent: zero would be a broker that can hold nothing."""
         assert broker_capacities(None, [ONE], dirs) == {ONE: {}}
 
 
 class TestOperator:
     async def test_the_planner_gets_them(self, monkeypatch):
-        """Those of the time of planning, since both disks and the KafkaConnection may be changed."""
+        """The capacities are those at planning, since both disks and the KafkaConnection may change."""
         asked, run = [], plan_request.run_planner
 
         async def run_planner(request):

@@ -35,7 +35,7 @@ class TestContradiction:
         ],
     )
     def test_another_cluster(self, brokers, topics, said):
-        """Whatever it claims to be."""
+        """The id that it claims does not matter."""
         assert said in contradiction(known(t="id-1", u="id-2"), frozenset(brokers), topics)
 
     def test_nothing_is_on_record(self):
@@ -45,11 +45,11 @@ class TestContradiction:
 
 class TestRenewed:
     def test_brokers_add_up(self):
-        """Those that are down now may be the ones that return."""
+        """The brokers that are down now may be the ones that return."""
         assert renewed(known({1, 2}), frozenset({3}), {}).brokers == {1, 2, 3}
 
     def test_topics_are_few_and_internal_ones_come_first(self):
-        """Nobody deletes them. Those seen again stay before new ones."""
+        """Users do not delete them. Topics that were seen again stay before new ones."""
         there = {f"t{number:03}": f"id-{number}" for number in range(100)} | {"__consumer_offsets": "id-c"}
         found = renewed(known(t099="id-99", gone="id-x"), frozenset({1}), there).topics
         assert len(found) == SAMPLE_TOPICS

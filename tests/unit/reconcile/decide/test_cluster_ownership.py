@@ -1,4 +1,4 @@
-"""Who may have a cluster: the owner on record, unless a KafkaConnection outranks it or its binding has ended."""
+"""A cluster belongs to the owner on record, unless a KafkaConnection outranks it or its binding has ended."""
 
 from datetime import UTC, datetime
 

@@ -46,7 +46,7 @@ class TestRule:
             refuse_overfull(plan(([1], [2], 60), ([2], [1], 60)), dirs(b1=[59], b2=[0]))
 
     def test_a_part_of_the_copy_is_there(self):
-        """Of a copy in flight only what is missing needs room."""
+        """A copy in flight needs room only for its missing bytes."""
         part = {TopicPartition("t", 0): 35}
         told = {BrokerId(2): [LogDir("/a", part, usable_bytes=25)]}
         refuse_overfull(plan(([1], [2], 60)), told, copies=part.keys())

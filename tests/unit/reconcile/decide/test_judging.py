@@ -171,7 +171,7 @@ class TestAhead:
     @pytest.mark.parametrize("heading", [Direction.FORWARD, Direction.REVERT])
     @pytest.mark.parametrize("adding", [(3,), ()])
     def test_what_it_moves_is_left_to_it(self, heading, adding):
-        """Neither cancel its copy nor drop one that has just completed: they would undo each other for ever."""
+        """Do not cancel its copy, and do not drop one that has just completed: they would undo each other for ever."""
         mine, other = judged_before(), judged_before()
         state = replace(partition(0, 3, 1, 2), adding=replicas_of(*adding))
         if adding:

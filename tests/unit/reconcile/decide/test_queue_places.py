@@ -176,7 +176,7 @@ class TestWhereItGoes:
         assert direction_of(running("r", deleting=True, deletionPolicy=policy)) is direction
 
     def test_a_barrier_turns_a_rollback_into_a_revert(self):
-        """Copies in flight are cancelled, whatever the barrier for the rest."""
+        """Copies in flight are cancelled, even if a barrier holds the rest."""
         mine = running("r", deleting=True)
         assert direction_of(found(mine, barrier=RollbackBarrier.TOO_LARGE)) is Direction.REVERT
 

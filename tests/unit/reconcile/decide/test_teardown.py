@@ -164,7 +164,7 @@ class TestSuccessors:
 
 
 class TestRenamed:
-    """A new resource is planned beside the rollback, as if that had ended: its plan tells whether it takes over."""
+    """A new resource is planned during the rollback, as if that had ended: its plan decides whether it takes over."""
 
     @staticmethod
     def waits(old, new, minutes=0):
@@ -173,7 +173,7 @@ class TestRenamed:
         return awaited_by(old, [old, new], selected, NOON + timedelta(minutes=minutes))
 
     def test_the_rollback_waits_for_the_plan(self):
-        """Else a part would be moved back only to be moved again."""
+        """Otherwise some partitions would be moved back only to be moved again."""
         assert self.waits(dying(0, 1), resource("new")) == "kafka/new"
 
     @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ class TestRenamed:
         ],
     )
     def test_not_for_one_that_cannot_take_over(self, new):
-        """Nobody else holds a rollback up."""
+        """No other resource blocks a rollback."""
         assert self.waits(dying(0, 1), new) == ""
 
     def test_not_for_longer_than_one_may_be_created(self):

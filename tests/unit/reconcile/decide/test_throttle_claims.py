@@ -84,7 +84,7 @@ class TestRates:
 
 class TestRulingThrottle:
     def test_the_older_one_rules(self):
-        """Two resources for one cluster: the later one conflicts, in whatever order they arrive."""
+        """Two resources for one cluster: the later one conflicts, in any order of arrival."""
         older = throttle("older", "2026-01-01T00:00:00Z", "z")
         later = throttle("later", "2026-01-02T00:00:00Z", "a")
         assert ruling_throttle([later, older]) is older

@@ -1,4 +1,4 @@
-"""Which Secrets and keys the credentials are read from, and what is said of those that are missing."""
+"""The Secrets and keys of the credentials, and the messages if they are missing."""
 
 from typing import Any
 
@@ -157,7 +157,7 @@ class TestOAuthClient:
         assert (found.username, found.password) == (None, None)
 
     async def test_its_ca(self) -> None:
-        """Of the OAuth server, not of the brokers."""
+        """The CA certificates of the OAuth server, not of the brokers."""
         spec = {
             "mechanism": "OAUTHBEARER",
             "tokenEndpoint": "https://login/token",

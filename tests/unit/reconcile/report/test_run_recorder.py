@@ -40,7 +40,7 @@ class TestRecord:
         assert record.active_seconds >= (second.ended_at - first.started_at).total_seconds()
 
     async def test_copies_at_the_same_time_are_counted(self):
-        """Of the brokers of a step, the busiest."""
+        """The busiest broker of a step counts."""
         operator = applied(execution={"parallelPartitionCount": 10})
         await operator.until_true(lambda: len(operator.kafka.flying) == 2)
         record = await ended(operator)
@@ -55,7 +55,7 @@ class TestRecord:
 
 class TestNotAll:
     async def test_after_a_restart_the_record_is_not_complete(self):
-        """What was copied before, this operator has not seen."""
+        """This operator has not seen the earlier copies."""
         operator = await flying()
         operator.clock.at += timedelta(seconds=5)
         operator.restart()

@@ -95,7 +95,7 @@ class _Ledgers(KubeInMemory):
 
 
 class TestRun:
-    """Two minutes of copies, of which one arrives every two seconds."""
+    """Two minutes of copies; one arrives every two seconds."""
 
     @pytest.fixture
     async def operator(self):
@@ -122,7 +122,7 @@ class TestRun:
         assert 10 <= len(operator.kube.told) - before <= 120 / FIGURES_EVERY.total_seconds() + 2
 
     async def test_the_last_figures(self, operator):
-        """What was withheld is in the status with which the run ends."""
+        """The final status of the run has the withheld changes."""
         operator.kafka.slow = set()
         operator.kafka.arrive()
         await operator.until("Succeeded")

@@ -36,7 +36,7 @@ class TestOriginalReplicas:
         ],
     )
     def test_what_the_row_was_made_for_and_what_this_run_made_of_it(self, present, earlier):
-        """Neither is refused."""
+        """Both are accepted."""
         assert lists_for([ROW], found(*present), earlier, {TP} if earlier else None).wanted == {TP: TARGET}
 
     def test_what_an_earlier_plan_left_half_way(self):

@@ -1,4 +1,4 @@
-"""Sizes read live, the model's where a broker does not answer, and what is done where nobody tells them."""
+"""Sizes come from the brokers, or from the model if a broker does not answer; and the behaviour without either."""
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
@@ -141,7 +141,7 @@ class TestBudgetOfBytes:
 class TestRates:
     @pytest.mark.parametrize(("topic_id", "said"), [("t-id-1", True), ("t-id-0", False)])
     async def test_of_an_earlier_topic_of_the_name(self, topic_id, said):
-        """Neither the operator that plans nor the next one reports that the throttle is below the produce rate."""
+        """The operator that plans and the next one do not report that the throttle is below the produce rate."""
         loads = {TopicPartition("t", n): PartitionLoad(100, 5000.0, topic_id=topic_id) for n in range(4)}
         kafka = KafkaInMemory([1, 2, 3], t=[[1], [1], [1], [2]])
         kafka.slow = {3}

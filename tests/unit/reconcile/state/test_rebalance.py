@@ -116,7 +116,7 @@ class TestOneWriter:
         assert rooms == WRITERS[value]
 
     def test_nothing_else_of_a_rebalance_is_assigned(self):
-        """Neither a field of one of the values nor any other attribute."""
+        """This holds for the fields of the values and for any other attribute."""
         names = {name for owner, name, _ in ASSIGNED if owner in {"rebalance", "old", "new", "other", "r"}}
         assert names == {"record", "memory", "assessment", "refusal"}
 

@@ -208,7 +208,7 @@ class TestDeletion:
         assert engine.throttle.throttles == {}
 
     def test_a_dead_broker_does_not_hold_it_up(self):
-        """What is left there stays in the ledger and is restored on its return."""
+        """The configs of that broker stay in the ledger and are restored on its return."""
         engine = Engine()
         engine.apply(leaderRate=50, followerRate=40)
         engine.tick()

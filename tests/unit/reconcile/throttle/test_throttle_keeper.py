@@ -81,7 +81,7 @@ class TestInPlace:
 
     @pytest.mark.parametrize(("mode", "rate"), [(Mode.ADDITIVE, "950"), (Mode.SEPARATE, "50")])
     def test_beside_a_replication_throttle(self, mode, rate):
-        """Whatever its source, it is restored at the end."""
+        """It is restored at the end, with any source."""
         cluster = Cluster({(ONE, LEADER_RATE): "900"}, {(TWO, LEADER_RATE): "900"})
         cluster.tick(claim(), mode=mode)
         assert cluster.kafka.rates(ONE)[0] == cluster.kafka.rates(TWO)[0] == rate

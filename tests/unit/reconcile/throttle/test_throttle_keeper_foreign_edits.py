@@ -176,7 +176,7 @@ class TestDrift:
         assert (cluster.keeper.reverts, cluster.keeper.ceilings) == (0, "")
 
     def test_a_list_is_put_back_although_its_partitions_come_and_go(self, cluster):
-        """Each entry is confirmed separately, whatever else is listed or finished meanwhile."""
+        """Each entry is confirmed separately, even if others are listed or finished meanwhile."""
 
         def moving(number):
             return {"a": Claim(Rates(50, 40), frozenset(ALIVE), sides({"0:1", f"{number}:1"}))}

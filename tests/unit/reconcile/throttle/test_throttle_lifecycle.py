@@ -155,7 +155,7 @@ class TestLetGo:
         assert world.events == ["Restored"]
 
     async def test_what_is_not_deleted_is_left_alone(self, world):
-        """Whatever is left to restore."""
+        """The finalizer goes even if configs are left to restore."""
         world.applied(finalizers=[FINALIZER])
         await world.lifecycle.remove_finalizers(world.throttles, lambda _: True)
         assert world.finalizers() == [FINALIZER]
