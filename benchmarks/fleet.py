@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.clusters import cluster
 from benchmarks.planning import machine
 from benchmarks.planning_report import line, measured_on
+from benchmarks.results_page import publish
 from kafka_rebalance.cli.commands.fleet_command import plan_as_alone
 
 BEGIN, END = "<!-- fleet -->\n", "<!-- end of fleet -->\n"
@@ -93,12 +94,7 @@ def main() -> None:
         row("a command for each, extrapolated from a tenth", 1, 10 * (time.monotonic() - began))
         _in_one_job(place, options.cores, alone, row)
     text = "\n".join([*table, "", measured_on(machine()), ""])
-    if options.write:
-        page = options.write.read_text()
-        head, _, rest = page.partition(BEGIN)
-        options.write.write_text(head + BEGIN + "\n" + text + "\n" + END + rest.partition(END)[2])
-    else:
-        print(text)
+    publish(text, options.write, BEGIN, END)
 
 
 def _in_one_job(place: Path, cores: int, alone: dict[str, str], row) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from benchmarks.pipeline_samples import CLUSTER, write_lake
 from benchmarks.planning import machine
 from benchmarks.planning_report import line, measured_on
+from benchmarks.results_page import publish
 
 WINDOW = timedelta(days=8)
 NOW = datetime(2026, 3, 9, tzinfo=UTC)
@@ -245,12 +246,7 @@ def main() -> None:
             for engine, total in totals.items():
                 assert abs(total / totals["Spark"] - 1) < 1e-6, f"{engine} and Spark disagree: {totals}"
     text = "\n".join([*table, "", measured_on(machine()), ""])
-    if options.write:
-        page = options.write.read_text()
-        head, _, rest = page.partition(BEGIN)
-        options.write.write_text(head + BEGIN + "\n" + text + "\n" + END + rest.partition(END)[2])
-    else:
-        print(text)
+    publish(text, options.write, BEGIN, END)
 
 
 if __name__ == "__main__":
