@@ -76,15 +76,13 @@ class Closing:
         return assessment
 
     def _uncordoned(self, rebalance: Rebalance, info: ClusterInfo) -> bool:
-        """Whether the cordons of a way back are gone, or have had their time: it must not wait for them long."""
+        """Whether the cordons are gone before a rollback, or their time is over: a rollback does not wait for long."""
         run = rebalance.record.run
         if run is None or not set(run.cordoned) & set(info.brokers):
             return True
-        now, since = self._clock.monotonic(), rebalance.memory.uncordoning_since
-        if since is None:
-            since = now
-            rebalance.memory = replace(rebalance.memory, uncordoning_since=now)
-        return now - since >= _UNCORDON_SECONDS
+        since = self._first_time(rebalance.memory.uncordoning_since)
+        rebalance.memory = replace(rebalance.memory, uncordoning_since=since)
+        return self._clock.monotonic() - since >= _UNCORDON_SECONDS
 
     def _seen(self, rebalance: Rebalance) -> bool:
         """Whether each first call is visible in Kafka, or had enough time to become visible.
@@ -95,11 +93,13 @@ class Closing:
         done = rebalance.assessment.statuses.within(MovePhase.DONE)
         if not any(move.tp in done and move.first_call not in {(), move.origin} for move in rebalance.record.moves):
             return True
-        now, since = self._clock.monotonic(), rebalance.memory.unseen_since
-        if since is None:
-            since = now
-            rebalance.memory = replace(rebalance.memory, unseen_since=now)
-        return now - since >= CALL_SECONDS
+        since = self._first_time(rebalance.memory.unseen_since)
+        rebalance.memory = replace(rebalance.memory, unseen_since=since)
+        return self._clock.monotonic() - since >= CALL_SECONDS
+
+    def _first_time(self, since: float | None) -> float:
+        """The time at which a wait began: ``since``, or now if it begins with this round."""
+        return self._clock.monotonic() if since is None else since
 
     async def _disk_peak(self, rebalance: Rebalance) -> int | None:
         """How even the disks are now. Read once, only of a run that has moved something; a failure holds up nothing."""
