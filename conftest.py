@@ -1,13 +1,11 @@
 """Shared by all tests: the Hypothesis profiles, the workers, and the report of durations."""
 
-import hashlib
 import os
 import shutil
 import tempfile
-from pathlib import Path
 
 import pytest
-from e2e.bench.cache import cache_root
+from e2e.bench.child_settings import set_defaults
 from e2e.bench.sharing import DIRECTORY
 from tests.examples import register_profiles
 from tests.timing import Timing
@@ -17,13 +15,7 @@ from xdist.remote import Producer
 register_profiles()
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 _NICENESS = 10
-# Spark's driver runs for a minute: optimised compilation costs more than it gains.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-# Compiling the search of the load goals takes 14 s of CPU, which later runs need not spend. numba does not notice a
-# changed function in another file, so the directory is named after the content of all of them.
-_SEARCH = sorted((Path(__file__).parent / "operator/kafka_rebalance/planning/load").glob("*.py"))
-_SEARCH_HASH = hashlib.sha256(b"".join(path.read_bytes() for path in _SEARCH)).hexdigest()[:16]
-os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_root() / "numba" / _SEARCH_HASH))
+set_defaults()
 
 
 def pytest_configure(config: pytest.Config) -> None:
