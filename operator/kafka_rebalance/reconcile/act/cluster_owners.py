@@ -238,20 +238,26 @@ class ClusterOwners:
 
 
 async def begun_here(stores: Stores, run: Run, reader: KafkaReader) -> bool:
-    """Whether a topic of the run's plan is there, with the id that it had; True where the plan is gone.
+    """Whether the run was begun in this cluster, or has nothing left to do in any.
 
-    A server that claimed the cluster id before the cluster's owner came may have begun the run. Where no topic is there
-    and some cannot be read, it is not known: raises why.
+    A server that claimed the cluster id before the cluster's owner came may have begun it. Then the topics that it
+    moves are here, if at all, with other ids. Where some cannot be read, it is not known: raises why. A run whose
+    topics are all gone, or that moves none, ends here: at most its cordons are left.
     """
     stored = await stores.plans.load(run.uid, run.plan_hash)
     if stored is None:
         return True  # nothing is sent without it
-    planned = {row.tp.topic: row.topic_id for row in stored.plan.partitions if row.topic_id}
-    there = await reader.topic_ids(planned) if planned else Answers()
-    if planned.items() & there.items():
+    moved = [(row.tp.topic, row.topic_id) for row in stored.plan.partitions]
+    if not moved:
+        # An earlier plan of the run may have moved something.
+        origins = await stores.origins.load(run.uid, run.run_id) or {}
+        moved = [(tp.topic, origin.topic_id) for tp, origin in origins.items()]
+    ids = {topic: topic_id for topic, topic_id in moved if topic_id}
+    there = await reader.topic_ids(ids) if ids else Answers()
+    if ids.items() & there.items():
         return True
     there.or_raise()
-    return False
+    return not there and len(ids) == len({topic for topic, _ in moved})
 
 
 def _held(differs: Refused, holder: Owner, work: Work) -> Refused:

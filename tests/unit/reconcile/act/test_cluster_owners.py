@@ -1,4 +1,4 @@
-"""Whether a run was begun in this very cluster: by the ids of the topics that its plan moves."""
+"""Whether a run was begun in this very cluster: by the ids of the topics that it moves."""
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
@@ -8,8 +8,8 @@ from tests.fakes.stopped_clock import NOON
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
-from kafka_rebalance.model.run import Run
-from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.model.run import Origin, Run
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.act.cluster_owners import begun_here
 from kafka_rebalance.reconcile.state.record import Stores
 
@@ -39,6 +39,7 @@ class TestBegunHere:
         assert await begun_here(*begun, kafka)
 
     async def test_none_is_there_with_its_id(self, begun, kafka):
+        """Another cluster has a topic of that name, or it was deleted and created again."""
         kafka.delete("b")
         kafka.create("a", [[1]], "id-2")
         assert not await begun_here(*begun, kafka)
@@ -50,3 +51,30 @@ class TestBegunHere:
         setattr(kafka, unreadable, {"b"})
         with pytest.raises(RebalanceError, match="b"):
             await begun_here(*begun, kafka)
+
+    async def test_all_were_deleted(self, begun, kafka):
+        """Nothing is left to do for it: its resource does not wait for ever."""
+        kafka.delete("a")
+        kafka.delete("b")
+        assert await begun_here(*begun, kafka)
+
+    @pytest.fixture
+    async def without_moves(self):
+        """The stores, and a run whose present plan is empty: only its cordons are left."""
+        kube = KubeInMemory()
+        stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
+        plan = Plan((), Certificate(0, optimal=True))
+        await stores.plans.save("u", plan.hash, "c", plan, NOON)
+        return stores, Run("u", "kafka", "r", "c", "run", "h", plan.hash, NOON, cordoned=(BrokerId(1),))
+
+    async def test_a_run_that_moves_nothing(self, without_moves, kafka):
+        """No topic can say where it was begun. Its end takes cordons back, and its resource does not wait for ever."""
+        assert await begun_here(*without_moves, kafka)
+
+    @pytest.mark.parametrize(("topic_id", "here"), [("a-id-1", True), ("a-id-2", False)])
+    async def test_a_run_whose_earlier_plan_has_moved_something(self, without_moves, kafka, topic_id, here):
+        """Its origins name the topics."""
+        stores, run = without_moves
+        tp = TopicPartition("a", 0)
+        await stores.origins.append(run.uid, run.run_id, [Origin(tp, topic_id, replicas_of(1))])
+        assert await begun_here(stores, run, kafka) is here
