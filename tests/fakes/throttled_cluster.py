@@ -10,6 +10,8 @@ from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 
 ONE, TWO = BrokerId(1), BrokerId(2)
 ALIVE = (ONE, TWO)
+LATE_TICKS = 20
+"""After so many, no write is late any more."""
 
 
 def sides(leaders, followers=()):

@@ -1,13 +1,16 @@
 """The state of one list of throttled replicas of one topic, as far as this process knows.
 
-Pure. Entries of ours are appended, read back and subtracted one by one. Reads lag behind writes, so an entry is gone
-only when it is missing twice in a row; then it is appended again.
+Pure. Entries of ours are appended, read back and subtracted one by one. Reads lag behind writes, so an entry is missing
+only if two readings in a row do not show it; then it is appended again. An append without an answer may be carried out
+after a later subtraction, so a subtracted entry stays on record until a reading no longer shows it and no append is
+late any more.
 """
 
 from dataclasses import dataclass, replace
 from typing import Self
 
-from kafka_rebalance.execution.ledger import split
+from kafka_rebalance.execution.ledger import Before, remaining_after, split
+from kafka_rebalance.execution.rate_state import LATE_SECONDS, SILENT
 
 WILDCARD = "*"
 """Throttles every replica of the topic. Kafka accepts no entries beside it."""
@@ -17,12 +20,18 @@ WILDCARD = "*"
 class ListState:
     """``listed``: our entries known to be in the list; ``missing``: those of them that the last reading did not show.
 
-    ``wildcard``: the last reading showed a wildcard, so that every entry counts as listed.
+    ``wildcard``: the last reading showed a wildcard, so that every entry counts as listed. ``subtracted``: entries
+    whose subtraction was accepted, until a reading confirms it.
     """
 
     listed: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
     wildcard: bool = False
+    subtracted: frozenset[str] = frozenset()
+
+    def before_append(self, entries: frozenset[str]) -> Self:
+        """These entries are wanted again: their subtraction does not count any more."""
+        return replace(self, subtracted=self.subtracted - entries)
 
     def after_append(self, entries: frozenset[str]) -> Self:
         """The broker accepted these entries."""
@@ -30,7 +39,7 @@ class ListState:
 
     def after_subtract(self, entries: frozenset[str]) -> Self:
         """The broker removed these entries."""
-        return replace(self, listed=self.listed - entries)
+        return replace(self, listed=self.listed - entries, subtracted=self.subtracted | entries)
 
     def after_reading(self, value: str | None, wanted: frozenset[str]) -> "tuple[ListState, frozenset[str]]":
         """The state after the list was read, and those of the ``wanted`` entries that somebody took out of it.
@@ -39,7 +48,47 @@ class ListState:
         """
         entries = split(value)
         if WILDCARD in entries:
-            return ListState(self.listed, wildcard=True), frozenset()
+            return ListState(self.listed, wildcard=True, subtracted=self.subtracted), frozenset()
         missing = (self.listed & wanted) - entries
         gone = missing & self.missing
-        return ListState(self.listed - gone, missing - gone), gone
+        return ListState(self.listed - gone, missing - gone, subtracted=self.subtracted), gone
+
+    def after_confirming(self, value: str | None, *, late: bool) -> "tuple[ListState, frozenset[str]]":
+        """The state after a reading that is later than the subtractions, and the entries to strike off the ledger.
+
+        An entry that still shows has to be subtracted again. ``late``: an append may still be carried out.
+        """
+        shown = self.subtracted & split(value)
+        kept = self.subtracted - shown if late else frozenset[str]()
+        return replace(self, subtracted=kept), self.subtracted - shown - kept
+
+
+@dataclass(frozen=True, slots=True)
+class LateAppend:
+    """An append without an answer. ``answered_at``: when the controller first answered after it; SILENT until then."""
+
+    answered_at: float = SILENT
+
+    def may_come(self, now: float) -> bool:
+        """Whether it may still be carried out. While the controller hangs, it has not been."""
+        return self.answered_at == SILENT or now - self.answered_at < LATE_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredList:
+    """A list that was restored at ``at``: what was restored, and which entries had been ours."""
+
+    at: float
+    before: Before
+    ours: frozenset[str]
+
+    def is_recent(self, now: float) -> bool:
+        """Whether a broker may still show the list as it was while we used it."""
+        return now - self.at < LATE_SECONDS
+
+    def original(self, read: Before) -> Before:
+        """What to restore next time, given a reading that may still show our former entries."""
+        if not read.dynamic:
+            return read
+        left = remaining_after(self.before, read.value, self.ours)
+        return Before(left, dynamic=left is not None)

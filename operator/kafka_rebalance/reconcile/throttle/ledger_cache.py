@@ -29,6 +29,8 @@ class LedgerCache:
         """Whether the last save got no answer: what is stored is this ledger, or the one that was to replace it."""
         self.exists = False
         """Whether it is stored, empty or not."""
+        self.topics_at_start: frozenset[str] = frozenset()
+        """The topics that were on record when it was read."""
         self._troubles: dict[str, str] = {}
 
     async def load(self) -> None:
@@ -46,6 +48,7 @@ class LedgerCache:
                 "after undoing the throttles by hand",
             ) from error
         self.exists = data is not None
+        self.topics_at_start = frozenset({*self._ledger.topics, *self._ledger.entries})
 
     @property
     def ledger(self) -> Ledger:

@@ -1,13 +1,13 @@
 """The lists of throttled replicas of the topics: appends our entries, reads them back, takes them out again.
 
 ``execution.list_state`` decides what a reading means, ``execution.list_budget`` how many entries fit. Entries of others
-stay. The ledger is saved before each append.
+stay. The ledger is saved before each append, and has every entry of ours that is in a list or may still come into it.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from kafka_rebalance.execution.ledger import (
     Before,
@@ -22,55 +22,34 @@ from kafka_rebalance.execution.ledger import (
     with_entries,
     with_list,
 )
-from kafka_rebalance.execution.list_budget import LONGEST_BYTES, ListKey, StoredList, batches, longest_part
-from kafka_rebalance.execution.list_state import WILDCARD, ListState
-from kafka_rebalance.execution.rate_state import LATE_SECONDS
-from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, Entries
-from kafka_rebalance.kafka.ports import Answers, ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
+from kafka_rebalance.execution.list_budget import ListKey, StoredList, longest_part
+from kafka_rebalance.execution.list_state import WILDCARD, ListState, RestoredList
+from kafka_rebalance.execution.reassignment_throttle import Entries
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, originals
+from kafka_rebalance.reconcile.throttle.list_changes import Changes, ListChanges
+from kafka_rebalance.reconcile.throttle.list_readings import ListReadings
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
 
 log = logging.getLogger(__name__)
 
-Changes = dict[str, list[ConfigChange]]
 _DELETED_AFTER_READINGS = 5
-_FRESH_SECONDS = 1.0
-"""How old the reading may be that an append is measured by; it is the pause between two readings of what is listed."""
-_KNOWN_SECONDS = 5.0
-"""How old the reading may be that new copies are chosen by. After that, a full list is tried again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """The lists of one topic, and when they were read."""
-
-    at: float
-    values: Mapping[str, ConfigValue]
-    stored: Mapping[str, StoredList]
-
-    @classmethod
-    def of(cls, at: float, values: Mapping[str, ConfigValue]) -> "_Reading":
-        """This reading."""
-        return cls(at, values, {name: StoredList.of(read.value) for name, read in values.items()})
 
 
 class TopicLists:
     """Holds one ``ListState`` per list; none after a start. The controller keeps the lists, so all answer together."""
 
     def __init__(self, admin: KafkaAdmin, cache: LedgerCache, reverts: Reverts, monotonic: Callable[[], float]) -> None:
-        self._admin = admin
         self._cache = cache
         self._reverts = reverts
         self._monotonic = monotonic
+        self._readings = ListReadings(admin, cache, monotonic)
+        self._changes = ListChanges(admin, cache, monotonic)
         self._states: dict[ListKey, ListState] = {}
-        self._readings: dict[str, _Reading] = {}
-        self.unreadable: frozenset[str] = frozenset()
-        """Topics whose last reading failed."""
-        self._started_at = monotonic()
-        self._unanswered_at: dict[str, float] = {}
-        """When a change of a topic's lists last got no answer. Without an entry the start of the process counts."""
-        self._restored: set[str] = set()
-        """Topics whose restoring change was accepted after that."""
+        self._reads_restored: set[str] = set()
+        """Topics that read as before us, and wait until no append of ours may be late."""
+        self._restored: dict[ListKey, RestoredList] = {}
+        """Lists that were struck off the ledger lately."""
         self._absent: Counter[str] = Counter()
         """How many readings in a row did not show a topic that is to be restored."""
 
@@ -79,22 +58,21 @@ class TopicLists:
         return entry in self._state((topic, name)).listed
 
     @property
-    def stored(self) -> dict[ListKey, StoredList]:
+    def stored(self) -> Mapping[ListKey, StoredList]:
         """The lists that were read lately."""
-        now = self._monotonic()
-        return {
-            (topic, name): found
-            for topic, reading in self._readings.items()
-            if now - reading.at <= _KNOWN_SECONDS
-            for name, found in reading.stored.items()
-        }
+        return self._readings.stored
+
+    @property
+    def unreadable(self) -> frozenset[str]:
+        """Topics whose last reading failed."""
+        return self._readings.unreadable
 
     def is_read(self, topic: str) -> bool:
         """Whether the last reading of the topic's lists succeeded. Without it, their free room is not known."""
-        return topic in self._readings
+        return self._readings.values_of(topic) is not None
 
     def on_record(self, entries: Entries) -> Entries:
-        """The entries that are in the ledger: they stay, listed or not."""
+        """Those of the entries that are in the ledger: they stay, listed or not."""
         ledger = self._cache.ledger
         kept = {
             t: {name: items & ledger.listed(t, name) for name, items in lists.items()} for t, lists in entries.items()
@@ -103,23 +81,20 @@ class TopicLists:
 
     async def read_first(self, entries: Entries) -> None:
         """Read the lists that entries may be added to: those not read a moment ago, and those not on record yet."""
-        now, recorded = self._monotonic(), self._cache.ledger.topics
-        fresh = {topic for topic, reading in self._readings.items() if now - reading.at <= _FRESH_SECONDS}
-        new = [t for t, lists in entries.items() if t not in fresh or not set(lists) <= set(recorded.get(t, {}))]
-        await self._read(new)
+        recorded, is_fresh = self._cache.ledger.topics, self._readings.is_fresh
+        new = [t for t, lists in entries.items() if not is_fresh(t) or not set(lists) <= set(recorded.get(t, {}))]
+        await self._readings.read(new)
 
     def ledger_to_append(self, ledger: Ledger, entries: Entries) -> Ledger:
         """The ledger that covers these entries too. Their lists were read before."""
         if covers_entries(ledger, entries):
             return ledger
         new = [topic for topic, lists in entries.items() if not set(lists) <= set(ledger.topics.get(topic, {}))]
-        found = {topic: self._readings[topic].values for topic in new if topic in self._readings}
-        before = {topic: originals(lists, ConfigSource.DYNAMIC_TOPIC) for topic, lists in found.items()}
-        return with_entries(ledger, entries, before)
+        return with_entries(ledger, entries, {topic: self._originals(topic) for topic in new})
 
     async def append(self, entries: Entries) -> None:
         """Append the entries that are in the ledger and not listed."""
-        changes: Changes = {}
+        changes: dict[str, list[ConfigChange]] = {}
         for topic, lists in entries.items():
             for name, items in lists.items():
                 state, before = self._state((topic, name)), self._cache.ledger.topics.get(topic, {}).get(name)
@@ -127,65 +102,69 @@ class TopicLists:
                 if missing and (state.wildcard or (before is not None and before.value == WILDCARD)):
                     self._states[topic, name] = replace(state, listed=items)  # the wildcard covers them
                 elif missing:
+                    self._states[topic, name] = state.before_append(missing)
                     changes.setdefault(topic, []).append(_change(name, ConfigOp.APPEND, missing))
-        self._restored -= changes.keys()
-        accepted = await self._alter(changes, "listed")
-        self._note_unanswered(changes.keys() - set(accepted))
-        for topic in accepted:
+        self._reads_restored -= changes.keys()
+        for topic in await self._alter(changes, "listed"):
             for change in changes[topic]:
                 key = (topic, change.name)
                 self._states[key] = self._state(key).after_append(split(change.value))
 
     async def read_back(self, entries: Entries) -> None:
-        """Read the lists of these topics; entries that somebody took out come back with the next ``append``."""
-        for topic, lists in (await self._read([t for t in entries if t in self._cache.ledger.topics])).items():
+        """Read the lists of these topics, and those with entries that were taken out.
+
+        Entries that somebody took out come back with the next ``append``; ours that are gone are struck off the ledger.
+        """
+        subtracted = {topic for (topic, _), state in self._states.items() if state.subtracted}
+        topics = [*entries, *sorted(subtracted - entries.keys())]
+        for topic, lists in (await self._readings.read([t for t in topics if t in self._cache.ledger.topics])).items():
             for name, read in lists.items():
-                await self._take_reading((topic, name), read, entries[topic].get(name, frozenset()))
+                await self._take_reading((topic, name), read, entries.get(topic, {}).get(name, frozenset()))
 
     async def subtract(self, keep: Entries) -> None:
         """Take out what is no longer wanted, from the lists of topics that still have wanted entries."""
-        stale = stale_entries(self._cache.ledger, keep)
         still_used = {
-            topic: {name: longest_part(items) for name, items in lists.items()}
-            for topic, lists in stale.items()
+            topic: {name: part for name, items in lists.items() if (part := self._to_subtract((topic, name), items))}
+            for topic, lists in stale_entries(self._cache.ledger, keep).items()
             if any(keep.get(topic, {}).values())
         }
         changes = {
             topic: [_change(name, ConfigOp.SUBTRACT, items) for name, items in lists.items()]
             for topic, lists in still_used.items()
+            if lists
         }
-        answers = await self._send(changes)
-        done = {topic: still_used[topic] for topic in changes if answers.get(topic, "no answer") is None}
-        for topic, lists in done.items():
-            for name, items in lists.items():
+        answers = await self._changes.send(changes, self.stored)
+        for topic in [topic for topic, problem in answers.items() if problem is None]:
+            for name, items in still_used[topic].items():
                 self._states[topic, name] = self._state((topic, name)).after_subtract(items)
-        self._cache.strike(strike_entries(self._cache.ledger, done))
 
     async def restore(self, keep: Entries) -> None:
-        """Write the original lists of finished topics, and strike them off the ledger once they read so."""
+        """Write the original lists of finished topics, and strike them off the ledger once they read so.
+
+        A topic of which an append may be late is read once more when it can no longer come.
+        """
         over = finished_topics(self._cache.ledger, keep)
-        if not over:
+        waiting = {t for t in over if self._changes.may_append_late(t) and not self._changes.is_unanswered(t)}
+        to_read = over - (waiting & self._reads_restored)
+        if not to_read:
             return
-        seen = await self._read(sorted(over))
-        changes = {topic: found for topic in over if (found := self._to_restore(topic, seen.get(topic, {})))}
-        self._restored |= set(await self._alter(changes, "restored"))
-        self._states = {key: state for key, state in self._states.items() if key[0] not in over}
-        self._absent = Counter({topic: self._absent[topic] + 1 for topic in over - seen.keys() - seen.errors.keys()})
+        seen = await self._readings.read(sorted(to_read))
+        changes = {topic: found for topic in to_read if (found := self._to_restore(topic, seen.get(topic, {})))}
+        self._reads_restored |= (seen.keys() & to_read) - changes.keys()
+        refused = changes.keys() - set(await self._alter(changes, "restored"))
+        self._states = {key: state for key, state in self._states.items() if key[0] not in to_read - refused}
+        absent = to_read - seen.keys() - seen.errors.keys()
+        self._absent = Counter({topic: self._absent[topic] + 1 for topic in absent})
         deleted = {topic for topic, readings in self._absent.items() if readings >= _DELETED_AFTER_READINGS}
         for topic in deleted:
             log.info("topic %s was deleted: no throttle to restore", topic)
-        if clean := deleted | {topic for topic in over if topic in seen and topic not in changes}:
-            for topic in clean:
-                self._absent.pop(topic, None)
-                self._restored.discard(topic)
-                self._cache.solved(f"topic {topic}")
-            await self._cache.save(strike_topics(self._cache.ledger, clean))
+        await self._strike(deleted | {topic for topic in to_read - waiting if topic in seen and topic not in changes})
 
     async def describe_set(self, topics: Collection[str]) -> list[str]:
         """The lists that are set on these topics, for messages."""
         return [
             f"{name} of topic {topic}"
-            for topic, values in sorted((await self._read(sorted(topics))).items())
+            for topic, values in sorted((await self._readings.read(sorted(topics))).items())
             for name, value in sorted(values.items())
             if value.source is ConfigSource.DYNAMIC_TOPIC
         ]
@@ -193,67 +172,48 @@ class TopicLists:
     def _state(self, key: ListKey) -> ListState:
         return self._states.get(key, ListState())
 
-    async def _read(self, topics: Collection[str]) -> Answers[str, dict[str, ConfigValue], str]:
-        """Topics that we may not read wait; all others go on."""
-        if not topics:
-            return Answers()
-        now = self._monotonic()
-        found = await self._admin.topic_configs(topics, LIST_NAMES)
-        for topic in topics:
-            if (error := found.errors.get(topic)) is not None:
-                self._cache.note(f"topic {topic} (reading)", error.message)
-            else:
-                self._cache.solved(f"topic {topic} (reading)")
-        self.unreadable = (self.unreadable - set(topics)) | found.errors.keys()
-        self._readings = {t: r for t, r in self._readings.items() if t not in topics and now - r.at <= _KNOWN_SECONDS}
-        self._readings |= {topic: _Reading.of(now, values) for topic, values in found.items()}
-        return found
-
-    async def _send(self, changes: Changes) -> dict[str, str | None]:
-        """Alter the lists, in requests that the controller can write: it writes each list as a whole."""
-        stored = self.stored
-        sizes = {
-            topic: sum(
-                len(change.value) + (found.length if (found := stored.get((topic, change.name))) else LONGEST_BYTES)
-                for change in wanted
-            )
-            for topic, wanted in changes.items()
+    def _originals(self, topic: str) -> dict[str, Before]:
+        """What to restore, by list. A broker may still show entries of ours that are gone: they are not of others."""
+        now, values = self._monotonic(), self._readings.values_of(topic)
+        self._restored = {key: restored for key, restored in self._restored.items() if restored.is_recent(now)}
+        return {
+            name: restored.original(read) if (restored := self._restored.get((topic, name))) else read
+            for name, read in originals(values or {}, ConfigSource.DYNAMIC_TOPIC).items()
         }
-        answers: dict[str, str | None] = {}
-        try:
-            for batch in batches(sizes):
-                answers |= await self._admin.alter_topic_configs({topic: changes[topic] for topic in batch})
-        except BaseException:
-            self._note_unanswered(changes)
-            raise
-        return answers
 
-    def _note_unanswered(self, topics: Iterable[str]) -> None:
-        unanswered = dict.fromkeys(topics, self._monotonic())
-        self._unanswered_at |= unanswered
-        self._restored -= unanswered.keys()
+    def _to_subtract(self, key: ListKey, stale: frozenset[str]) -> frozenset[str]:
+        return longest_part(stale - self._state(key).subtracted)
 
-    def _may_still_change(self, topic: str) -> bool:
-        """Whether an append that got no answer may still be carried out, here or by a controller that hangs."""
-        since = self._unanswered_at.get(topic, self._started_at)
-        return topic not in self._restored and self._monotonic() - since < LATE_SECONDS
+    async def _strike(self, topics: Collection[str]) -> None:
+        """These topics are restored, or gone."""
+        if not topics:
+            return
+        ledger, now = self._cache.ledger, self._monotonic()
+        for topic in topics:
+            self._absent.pop(topic, None)
+            self._reads_restored.discard(topic)
+            self._changes.forget(topic)
+            self._cache.solved(f"topic {topic}")
+            for name, before in ledger.topics.get(topic, {}).items():
+                self._restored[topic, name] = RestoredList(now, before, ledger.listed(topic, name))
+        await self._cache.save(strike_topics(ledger, topics))
 
     async def _alter(self, changes: Changes, done: str) -> list[str]:
         """Send these changes; the topics whose changes were accepted."""
-        answers = await self._send(changes)
-        accepted = []
-        for topic in changes:
-            problem = answers.get(topic, "no answer")
+        answers = await self._changes.send(changes, self.stored)
+        for topic, problem in answers.items():
             if problem is None:
-                accepted.append(topic)
                 self._cache.solved(f"topic {topic}")
             else:
                 self._cache.note(f"topic {topic}", f"throttled replicas not {done} yet: {problem}")
-        return accepted
+        return [topic for topic, problem in answers.items() if problem is None]
 
     async def _take_reading(self, key: ListKey, read: ConfigValue, wanted: frozenset[str]) -> None:
         topic, name = key
         state, gone = self._state(key).after_reading(read.value, wanted)
+        state, struck = state.after_confirming(read.value, late=self._changes.may_append_late(topic))
+        if struck:
+            self._cache.strike(strike_entries(self._cache.ledger, {topic: {name: struck}}))
         if gone:
             before = self._cache.ledger.topics.get(topic, {}).get(name)
             dynamic = read.source is ConfigSource.DYNAMIC_TOPIC
@@ -273,7 +233,7 @@ class TopicLists:
             if value is None or WILDCARD in split(value.value) or before.value == WILDCARD:
                 continue
             ours = self._cache.ledger.listed(topic, name)
-            if self._may_still_change(topic):
+            if self._changes.is_unanswered(topic):
                 mine |= ours
             if value.source is not ConfigSource.DYNAMIC_TOPIC and not mine:
                 continue

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.fakes.throttled_cluster import ALIVE, ONE, TWO, Cluster, claim, sides
+from tests.fakes.throttled_cluster import ALIVE, LATE_TICKS, ONE, TWO, Cluster, claim, sides
 
 from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.execution.ledger_json import ledger_from_json
@@ -238,7 +238,7 @@ class TestSilentBrokers:
         assert not cluster.keeper.restored((), [TWO])
         cluster.restart()
         cluster.kafka.silent = set()
-        cluster.ticks({})
+        cluster.ticks({}, count=LATE_TICKS)
         assert cluster.kafka.values == {}
         assert cluster.keeper.ledger_empty
 
@@ -256,7 +256,7 @@ class TestRestored:
             patched.setattr(cluster.kafka, "alter_topic_configs", silent)
             cluster.tick(other)
             assert not cluster.keeper.restored({"t"}, ALIVE)
-        cluster.tick(other)
+        cluster.ticks(other, count=2)
         assert cluster.keeper.restored({"t"}, ALIVE)
 
 
@@ -290,7 +290,7 @@ class TestLateWrites:
         assert hanging.kafka.rates(ONE) == (None, None)
         if killed:
             hanging.restart()
-        hanging.ticks({})
+        hanging.ticks({}, count=LATE_TICKS)
         hanging.goes_on()
         assert hanging.kafka.rates(ONE) == (None, None)
         assert hanging.keeper.ledger_empty
@@ -318,6 +318,7 @@ class TestLateWrites:
         cluster.kafka.resume()
         cluster.ticks({})
         assert cluster.kafka.values == {}
+        cluster.ticks({}, count=LATE_TICKS)
         assert cluster.keeper.ledger_empty
 
     def test_a_list_that_a_killed_operator_was_appending(self, cluster):
@@ -335,7 +336,7 @@ class TestLateWrites:
             return carry_out(where, operations)
 
         cluster.kafka._apply = apply
-        cluster.ticks({})
+        cluster.ticks({}, count=LATE_TICKS)
         cluster.kafka.resume()
         assert cluster.kafka.values == {}
         assert cluster.keeper.ledger_empty

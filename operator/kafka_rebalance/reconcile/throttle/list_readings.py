@@ -1,0 +1,76 @@
+"""Reads the lists of throttled replicas of the topics, and keeps what was read lately."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from kafka_rebalance.execution.list_budget import ListKey, StoredList
+from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES
+from kafka_rebalance.kafka.ports import Answers, ConfigValue, KafkaReader
+from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
+
+_FRESH_SECONDS = 1.0
+"""How old the reading may be that an append is measured by; it is the pause between two readings of what is listed."""
+_KNOWN_SECONDS = 5.0
+"""How old the reading may be that new copies are chosen by. After that, a full list is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The lists of one topic, and when they were read."""
+
+    at: float
+    values: Mapping[str, ConfigValue]
+    stored: Mapping[str, StoredList]
+
+    @classmethod
+    def of(cls, at: float, values: Mapping[str, ConfigValue]) -> "_Reading":
+        """This reading."""
+        return cls(at, values, {name: StoredList.of(read.value) for name, read in values.items()})
+
+
+class ListReadings:
+    """``unreadable``: topics of which the last reading failed."""
+
+    def __init__(self, admin: KafkaReader, cache: LedgerCache, monotonic: Callable[[], float]) -> None:
+        self._admin = admin
+        self._cache = cache
+        self._monotonic = monotonic
+        self._readings: dict[str, _Reading] = {}
+        self.unreadable: frozenset[str] = frozenset()
+
+    async def read(self, topics: Collection[str]) -> Answers[str, dict[str, ConfigValue], str]:
+        """Topics that we may not read wait; all others go on."""
+        if not topics:
+            return Answers()
+        now = self._monotonic()
+        found = await self._admin.topic_configs(topics, LIST_NAMES)
+        for topic in topics:
+            if (error := found.errors.get(topic)) is not None:
+                self._cache.note(f"topic {topic} (reading)", error.message)
+            else:
+                self._cache.solved(f"topic {topic} (reading)")
+        self.unreadable = (self.unreadable - set(topics)) | found.errors.keys()
+        self._readings = {t: r for t, r in self._readings.items() if t not in topics and now - r.at <= _KNOWN_SECONDS}
+        self._readings |= {topic: _Reading.of(now, values) for topic, values in found.items()}
+        return found
+
+    def values_of(self, topic: str) -> Mapping[str, ConfigValue] | None:
+        """What the last reading showed; None if it failed."""
+        reading = self._readings.get(topic)
+        return None if reading is None else reading.values
+
+    def is_fresh(self, topic: str) -> bool:
+        """Whether the lists were read a moment ago."""
+        reading = self._readings.get(topic)
+        return reading is not None and self._monotonic() - reading.at <= _FRESH_SECONDS
+
+    @property
+    def stored(self) -> dict[ListKey, StoredList]:
+        """The lists that were read lately."""
+        now = self._monotonic()
+        return {
+            (topic, name): found
+            for topic, reading in self._readings.items()
+            if now - reading.at <= _KNOWN_SECONDS
+            for name, found in reading.stored.items()
+        }

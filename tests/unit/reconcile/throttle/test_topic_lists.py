@@ -1,0 +1,168 @@
+"""Entries of ours leave the lists for good: appends that are carried out late, and readings that lag."""
+
+import pytest
+from tests.fakes.throttled_cluster import ALIVE, LATE_TICKS, Cluster, claim, sides
+
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.execution.ledger_json import ledger_from_json
+from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, LEADER_LIST, Claim, Rates
+from kafka_rebalance.model.topology import TopicPartition, replicas_of
+
+OTHER = {"b": Claim(Rates(50, 40), frozenset(ALIVE), sides({"1:1"}, {"1:2"}))}
+
+
+@pytest.fixture
+def cluster():
+    return Cluster()
+
+
+def append_without_an_answer(cluster, claims):
+    """One broker passes the append on to the controller much later; the next requests go through another one."""
+    cluster.kafka.hung = True
+    with pytest.raises(Transient):
+        cluster.tick(claims)
+    cluster.kafka.hung = False
+
+
+class TestAppendCarriedOutLate:
+    def test_after_the_entry_was_taken_out_of_a_list_in_use(self, cluster):
+        """It stays on record while the append may arrive, and goes when it does."""
+        cluster.ticks(OTHER)
+        append_without_an_answer(cluster, claim() | OTHER)
+        cluster.ticks(OTHER)
+        assert not cluster.keeper.restored({"t"}, ALIVE)
+        cluster.kafka.resume()
+        assert cluster.kafka.lists("t") == ({"0:1", "1:1"}, {"0:2", "1:2"})
+        cluster.ticks(OTHER)
+        assert cluster.kafka.lists("t") == ({"1:1"}, {"1:2"})
+        cluster.ticks(OTHER, count=LATE_TICKS)
+        assert cluster.keeper.restored({"t"}, ALIVE)
+
+    def test_after_the_list_was_restored(self, cluster):
+        """The topic stays on record while the append may arrive."""
+        append_without_an_answer(cluster, claim())
+        cluster.ticks({})
+        cluster.kafka.resume()
+        assert cluster.kafka.lists("t") == ({"0:1"}, {"0:2"})
+        cluster.ticks({}, count=LATE_TICKS)
+        assert cluster.kafka.values == {}
+        assert cluster.keeper.ledger_empty
+
+    def test_sent_by_an_operator_that_was_killed(self, cluster):
+        """What was on record at the start may have been sent just before."""
+        append_without_an_answer(cluster, claim())
+        cluster.restart()
+        cluster.ticks({})
+        cluster.kafka.resume()
+        cluster.ticks({}, count=LATE_TICKS)
+        assert cluster.kafka.values == {}
+        assert cluster.keeper.ledger_empty
+
+    def test_after_it_was_sent_again_and_accepted(self, cluster):
+        """The second append is answered; the first one arrives after both entries are gone."""
+        append_without_an_answer(cluster, claim())
+        cluster.tick(claim())
+        cluster.ticks({})
+        cluster.kafka.resume()
+        cluster.ticks({}, count=LATE_TICKS)
+        assert cluster.kafka.values == {}
+        assert cluster.keeper.ledger_empty
+
+    @pytest.mark.parametrize("theirs", ["0:1,0:2", "*"])
+    def test_lists_that_our_append_does_not_change_wait_for_nothing(self, theirs):
+        """Others had listed the same entries, or everything."""
+        before = {("t", LEADER_LIST): theirs, ("t", FOLLOWER_LIST): theirs}
+        cluster = Cluster(before)
+        cluster.tick(claim())
+        cluster.restart()
+        cluster.ticks({})
+        assert cluster.kafka.values == before
+        assert cluster.keeper.ledger_empty
+
+    def test_a_topic_that_was_answered_waits_for_nothing(self, cluster):
+        """Nothing of it can arrive any more."""
+        cluster.tick(claim())
+        cluster.ticks({}, count=2)
+        assert cluster.keeper.ledger_empty
+
+
+class TestReadingsThatLag:
+    def test_entries_that_still_show_stay_on_record(self, cluster):
+        """They are taken out again until a reading no longer shows them."""
+        cluster.ticks(claim() | OTHER)
+        cluster.kafka.late = {("t", LEADER_LIST): "0:1,1:1"}
+        cluster.ticks(OTHER)
+        assert not cluster.keeper.restored({"t"}, ALIVE)
+        cluster.kafka.late = {}
+        cluster.ticks(OTHER)
+        assert cluster.keeper.restored({"t"}, ALIVE)
+
+    @pytest.mark.parametrize("theirs", [None, "7:7"])
+    def test_our_own_entries_are_not_taken_for_those_of_others(self, theirs):
+        """The next run of the topic begins on a broker that still shows the last one."""
+        before = {("t", LEADER_LIST): theirs, ("t", FOLLOWER_LIST): theirs} if theirs else {}
+        cluster = Cluster(before)
+        cluster.tick(claim())
+        cluster.ticks({}, count=2)
+        assert cluster.keeper.ledger_empty
+        own = f"{theirs}," if theirs else ""
+        cluster.kafka.late = {("t", LEADER_LIST): f"{own}0:1", ("t", FOLLOWER_LIST): f"{own}0:2"}
+        cluster.tick(claim())
+        cluster.kafka.late = {}
+        cluster.ticks(claim())
+        cluster.ticks({})
+        assert cluster.kafka.values == before
+        assert cluster.keeper.ledger_empty
+
+    def test_what_others_listed_later_is_theirs(self, cluster):
+        """Also if it is an entry that we had once."""
+        cluster.tick(claim())
+        cluster.ticks({}, count=LATE_TICKS)
+        cluster.kafka.values["t", LEADER_LIST] = "0:1"
+        cluster.ticks(claim())
+        cluster.ticks({})
+        assert cluster.kafka.values == {("t", LEADER_LIST): "0:1"}
+
+
+class TestTakenOut:
+    def test_on_record_until_read(self, cluster):
+        """An operator that is killed before it has read the list leaves a record of what it took out."""
+        cluster.ticks(claim() | OTHER)
+        cluster.tick(OTHER)
+        stored = ledger_from_json(cluster.records.kept)
+        assert stored.listed("t", LEADER_LIST) == {"0:1", "1:1"}
+        assert not cluster.keeper.restored({"t"}, ALIVE)
+        cluster.tick(OTHER)
+        assert cluster.keeper.restored({"t"}, ALIVE)
+
+    def test_sent_once(self, cluster, monkeypatch):
+        """An accepted change is not repeated while nothing shows that it was without effect."""
+        sent, alter = [], cluster.kafka.alter_topic_configs
+
+        async def noting(changes):
+            sent.append(changes)
+            return await alter(changes)
+
+        monkeypatch.setattr(cluster.kafka, "alter_topic_configs", noting)
+        cluster.ticks(claim() | OTHER)
+        sent.clear()
+        cluster.ticks(OTHER)
+        assert len(sent) == 1
+
+    def test_wanted_again_before_it_was_read(self, cluster):
+        """It is listed again, and stays on record."""
+        cluster.ticks(claim() | OTHER)
+        cluster.tick(OTHER)
+        assert cluster.tick(claim() | OTHER) == frozenset()
+        cluster.ticks(claim() | OTHER)
+        assert cluster.kafka.lists("t") == ({"0:1", "1:1"}, {"0:2", "1:2"})
+        cluster.ticks({})
+        assert cluster.kafka.values == {}
+
+    def test_read_although_nobody_claims_the_topic(self, cluster):
+        """What is in flight unclaimed keeps its entries; those of the ended claim still have to go from the record."""
+        cluster.ticks(claim() | OTHER)
+        flying = {TopicPartition("t", 1): replicas_of(1, 2)}
+        cluster.ticks({}, elsewhere=flying)
+        assert cluster.kafka.lists("t") == ({"1:1"}, {"1:2"})
+        assert cluster.keeper.restored({"t"}, ())
