@@ -1,7 +1,7 @@
 """Deletes what writers that were killed have left in a lake, and what nobody will read.
 
 - Spark's output of a job, in ``unfinished``, that was not copied to its place.
-- A file of samples, offsets, metrics or windows that no manifest names: that is written after the file, and deleted before.
+- A file of samples, offsets, metrics or windows that no manifest names: that is written later, and deleted first.
 - On a local disk the beginning of a file, which is renamed when it is whole (``.part``).
 
 Each may be one that is being written now. So it is left alone until it is a day old, by the clock of the store.
