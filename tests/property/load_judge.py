@@ -40,7 +40,7 @@ def _replica(request: PlanRequest, p: PartitionInput, i: int, b: BrokerId, *, le
         return rate
     names = [goal.resource for goal in goals]
     known = [name for name in (LoadResource.BYTES_IN, LoadResource.LEADER_BYTES_IN) if name in names]
-    written = p.loads[names.index(known[0])] if known and p.loads else 0.0
+    written = p.loads[names.index(known[0])] if known and p.loads else p.written
     return rate + (rf - 1) * written
 
 

@@ -45,6 +45,7 @@ def load_requests(draw: st.DrawFn, most_partitions: int = 14, most_brokers: int 
             size_bytes=amount(),
             has_leader=random.random() < 0.9,
             loads=tuple(float(amount()) for _ in goals),
+            written=float(amount()),
         )
         for number in range(random.randint(1, most_partitions))
     )
@@ -281,7 +282,12 @@ class TestOfTheSameCluster:
         plans = []
         for factor in (2**24, 2**27):
             partitions = tuple(
-                replace(p, size_bytes=p.size_bytes * factor, loads=tuple(x * factor for x in p.loads))
+                replace(
+                    p,
+                    size_bytes=p.size_bytes * factor,
+                    loads=tuple(x * factor for x in p.loads),
+                    written=p.written * factor,
+                )
                 for p in request_.partitions
             )
             plans.append(plan(replace(request_, partitions=partitions)))

@@ -117,8 +117,9 @@ class LoadGoalSpec(ApiModel):
 
     name: LoadResource = Field(
         description="Disk: bytes of the replicas. BytesIn: bytes per second written to the replicas, by producers and "
-        "by replication. BytesOut: bytes per second that leaders send, to consumers and to followers. LeaderBytesIn: "
-        "bytes per second that producers write to the leaders. All but Disk need a load model."
+        "by replication. BytesOut: bytes per second that leaders send, to consumers and (bytes in for each) to "
+        "followers; what the moves themselves send is not counted. LeaderBytesIn: bytes per second that producers "
+        "write to the leaders. All but Disk need a load model."
     )
     band: Percentage = Field(
         default=10,

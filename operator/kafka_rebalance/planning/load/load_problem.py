@@ -107,7 +107,7 @@ def _uses(
     none = (0.0,) * len(resources)
     loads = np.array([p.loads or none for p in partitions], dtype=np.float64).reshape(len(partitions), len(resources))
     follows, leads = np.zeros_like(loads), np.zeros_like(loads)
-    written = np.zeros(len(partitions))
+    written = np.array([p.written for p in partitions], dtype=np.float64)
     for resource in (LoadResource.LEADER_BYTES_IN, LoadResource.BYTES_IN):
         if resource in resources:
             written = loads[:, resources.index(resource)]

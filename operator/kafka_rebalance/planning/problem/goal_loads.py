@@ -57,10 +57,24 @@ def with_loads(
         [float(p.size_bytes) for p in found] if goal.resource is LoadResource.DISK else _rates(found, goal, loads)
         for goal in goals
     ]
-    return tuple(replace(p, loads=values) for p, values in zip(found, zip(*columns, strict=True), strict=True))
+    written = _written(found, goals, loads)
+    return tuple(
+        replace(p, loads=values, written=each)
+        for p, values, each in zip(found, zip(*columns, strict=True), written, strict=True)
+    )
 
 
-def _rates(partitions: tuple[PartitionInput, ...], goal: LoadGoal, loads: _Loads) -> list[float]:
+def _written(partitions: tuple[PartitionInput, ...], goals: tuple[LoadGoal, ...], loads: _Loads) -> list[float]:
+    """Bytes in by the statistic of BytesOut, where no goal has them: each follower fetches them from the leader."""
+    resources = {goal.resource for goal in goals}
+    if LoadResource.BYTES_OUT not in resources or resources & {LoadResource.BYTES_IN, LoadResource.LEADER_BYTES_IN}:
+        return [0.0] * len(partitions)
+    out = next(goal for goal in goals if goal.resource is LoadResource.BYTES_OUT)
+    goal = replace(out, resource=LoadResource.BYTES_IN)
+    return _rates(partitions, goal, loads, "BytesOut (what followers fetch, by bytes in)")
+
+
+def _rates(partitions: tuple[PartitionInput, ...], goal: LoadGoal, loads: _Loads, named: str = "") -> list[float]:
     known = [_rate(loads[p.tp], goal) for p in partitions]
     counted = [p for p in partitions if p.counts]
     unknown = [p.tp for p, rate in zip(partitions, known, strict=True) if rate is None and p.counts]
@@ -69,10 +83,11 @@ def _rates(partitions: tuple[PartitionInput, ...], goal: LoadGoal, loads: _Loads
         share = f"{len(unknown)} of {len(counted)} partitions ({100 * len(unknown) / len(counted):.0f} %)"
         raise Refused(
             Reason.RATES_UNKNOWN,
-            f"goals.load by {goal.resource}: {share}, for example {min(unknown)}, have no rate or one that covers less "
-            f"than {format_duration(goal.minimum_coverage_seconds)} (median of all: {format_duration(covered)}); at "
-            f"most {MAX_UNKNOWN_PERCENT} % may: {_SOURCES.get(goal.resource, '')}take samples for longer and run "
-            "`kafka-rebalance pipeline load-model`, lower minimumCoverage if the traffic is steady, or use Disk alone",
+            f"goals.load by {named or goal.resource}: {share}, for example {min(unknown)}, have no rate or one that "
+            f"covers less than {format_duration(goal.minimum_coverage_seconds)} (median of all: "
+            f"{format_duration(covered)}); at most {MAX_UNKNOWN_PERCENT} % may: {_SOURCES.get(goal.resource, '')}take "
+            "samples for longer and run `kafka-rebalance pipeline load-model`, lower minimumCoverage if the traffic is "
+            "steady, or use Disk alone",
         )
     by_topic: defaultdict[str, list[float]] = defaultdict(list)
     for p, rate in zip(partitions, known, strict=True):

@@ -43,7 +43,8 @@ class PartitionInput:
     ``size_bytes`` is what a new copy takes; ``replica_bytes`` what each of ``replicas`` takes now (empty: each the
     same). ``loads`` has one value for each of ``goals.load`` (`goal_loads`): for Disk the bytes of a
     new copy; else bytes per second of the partition itself: for BytesOut to consumers only, for the others from
-    producers. What replication adds, (replicas - 1) times bytes in, is up to the planner.
+    producers. What replication adds, (replicas - 1) times bytes in, is up to the planner; ``written`` is bytes in for
+    BytesOut where no goal has them.
     """
 
     tp: TopicPartition
@@ -55,6 +56,7 @@ class PartitionInput:
     min_insync: int = 1
     replica_bytes: tuple[int, ...] = ()
     loads: tuple[float, ...] = ()
+    written: float = 0.0
 
     @property
     def counts(self) -> bool:

@@ -7,9 +7,11 @@ import pytest
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.goals import Balance, LoadGoal, LoadResource, Strategy
+from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.load_outcome import OutsideReason
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
+from kafka_rebalance.planning.problem.goal_loads import with_loads
 from kafka_rebalance.reasons import Reason
 
 DISK = (LoadGoal(LoadResource.DISK, band=10),)
@@ -61,6 +63,53 @@ def test_hot_partitions_are_given_away_although_small_ones_relieve_more_per_byte
     made = plan(PlanRequest(brokers, tuple(partitions), frozenset(b.id for b in brokers), Goals(load=goals)))
     assert made.load is not None
     assert [(row.outside_before, row.outside_after) for row in made.load.resources] == [(1, 0), (1, 0)]
+
+
+class TestBytesOut:
+    """A leader sends to consumers and to each follower: rate out + (replicas - 1) x rate in. Worked out by hand."""
+
+    rates = (((1, 2, 3), 10.0, 5.0), ((2, 3), 30.0, 0.0), ((3,), 100.0, 25.0))  # replicas, in, out
+
+    def request(self, *resources: LoadResource) -> PlanRequest:
+        rows = {
+            PartitionInput(TopicPartition("t", n), replicas_of(*lists)): PartitionLoad(
+                1, bytes_in_p95=in_, covered_seconds=3600, bytes_out_p95=out, bytes_out_covered_seconds=3600
+            )
+            for n, (lists, in_, out) in enumerate(self.rates)
+        }
+        goals = tuple(LoadGoal(resource, band=15) for resource in resources)
+        model = LoadModel("LoadModel", None, {p.tp: load for p, load in rows.items()})
+        brokers = tuple(Broker(BrokerId(b)) for b in (1, 2, 3))
+        inputs = with_loads(rows, goals, model)
+        return PlanRequest(brokers, inputs, frozenset(b.id for b in brokers), Goals(load=goals))
+
+    @pytest.mark.parametrize(
+        "resources",
+        [
+            (LoadResource.BYTES_OUT,),
+            (LoadResource.BYTES_OUT, LoadResource.DISK),
+            (LoadResource.BYTES_OUT, LoadResource.BYTES_IN),
+            (LoadResource.LEADER_BYTES_IN, LoadResource.BYTES_OUT),
+        ],
+    )
+    def test_followers_count_whatever_the_other_goals_are(self, resources: tuple[LoadResource, ...]) -> None:
+        """5 + 2 x 10, 0 + 30 and 25 without a follower."""
+        made = plan(self.request(*resources))
+        assert made.load is not None
+        (out,) = [row for row in made.load.resources if row.resource is LoadResource.BYTES_OUT]
+        assert out.before == (25, 30, 25)
+
+    def test_alone_nothing_moves_where_what_leaders_send_is_even(self) -> None:
+        """30 is within 15 % of a third of 80. By consumers alone, broker 3 would send nearly everything."""
+        made = plan(freely(self.request(LoadResource.BYTES_OUT)))
+        assert made.load is not None
+        assert (made.load.resources[0].outside_before, made.replica_moves, made.leader_moves) == (0, 0, 0)
+
+    def test_what_followers_fetch_has_to_be_known(self) -> None:
+        """Otherwise a plan would balance consumers alone, and call that bytes out."""
+        self.rates = (*self.rates[:2], ((3,), None, 25.0))
+        with pytest.raises(Refused, match=r"BytesOut \(what followers fetch, by bytes in\): 1 of 3 partitions"):
+            self.request(LoadResource.BYTES_OUT)
 
 
 def test_nothing_moves_within_the_band() -> None:
