@@ -1,10 +1,11 @@
-"""Deletes what writers that were killed have left in a lake, and what nobody will read.
+"""Deletes the files that killed writers have left in a lake, and files without a reader.
 
 - Spark's output of a job, in ``unfinished``, that was not copied to its place.
-- A file of samples, offsets, metrics or windows that no manifest names: that is written later, and deleted first.
-- On a local disk the beginning of a file, which is renamed when it is whole (``.part``).
+- A file of samples, offsets, metrics or windows that no manifest names. The manifest is written after the file, and
+  deleted before it.
+- On a local disk the beginning of a file (``.part``), which is renamed when it is complete.
 
-Each may be one that is being written now. So it is left alone until it is a day old, by the clock of the store.
+A job may still be writing such a file, so it is deleted only when it is a day old, by the clock of the store.
 """
 
 from collections import defaultdict

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafka_rebalance.cli.options.pipeline_extra import require_extra
+from kafka_rebalance.cli.options.spark_options import check_spark, clusters_option, master_option
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_rate
@@ -15,15 +15,12 @@ if TYPE_CHECKING:
 
 @click.command("history")
 @click.option("--lake", required=True, metavar="URI", help="Lake with the steps of ended runs (operator --history).")
-@click.option("--cluster", "clusters", multiple=True, metavar="ID", help="Only this cluster id. May be repeated.")
-@click.option(
-    "--master", default=None, metavar="URL", help="Spark master. [default: that of spark-submit, else local[*]]"
-)
+@clusters_option
+@master_option
 @click.option("--allow-too-few", is_flag=True, help="Do not fail while there are too few runs: for a daily Job.")
 def history(lake: str, clusters: tuple[str, ...], master: str | None, *, allow_too_few: bool) -> None:
     """Learn from ended runs how long a run takes, for `plan --durations`."""
-    require_extra("pyarrow")
-    require_extra("pyspark")
+    check_spark(master)
     from kafka_rebalance.pipeline.duration_fit import learn
     from kafka_rebalance.pipeline.lake import Lake, safe
     from kafka_rebalance.pipeline.run_steps import clusters_with_runs, past_runs

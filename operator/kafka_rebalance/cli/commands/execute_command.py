@@ -10,15 +10,12 @@ from typing import BinaryIO
 
 import click
 
-from kafka_rebalance.api.validation import validate
-from kafka_rebalance.cli.commands.rebalance_submission import checked_manifests, create
+from kafka_rebalance.cli.commands.rebalance_submission import checked_manifests, print_or_create
 from kafka_rebalance.cli.commands.steps_command import BROKER_LIST
 from kafka_rebalance.cli.files import manifests as objects
 from kafka_rebalance.cli.files.file_errors import parsed
-from kafka_rebalance.cli.files.rebalance_file import FileMetadata, read_rebalance
 from kafka_rebalance.cli.options.connection_options import kafka_connection
-from kafka_rebalance.cli.options.rate_option import checked, checked_rate
-from kafka_rebalance.cli.options.resource_lookup import ApiServer, api_server_options
+from kafka_rebalance.cli.options.manifest_options import BASE, ManifestOptions, manifest_options
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.settings import ConnectionSettings
@@ -28,7 +25,6 @@ from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
 _FILE = "--reassignment-json-file"
-_BASE = "--rebalance"
 
 
 @click.command("execute")
@@ -50,31 +46,7 @@ _BASE = "--rebalance"
     type=click.File("rb"),
     help="Topics to rebalance, in Kafka's format. [default: all]",
 )
-@click.option(
-    "--throttle",
-    callback=checked_rate("--throttle"),
-    help="Throttle rate per broker in bytes per second, for example 50Mi.",
-)
-@click.option(
-    _BASE,
-    "rebalance",
-    type=click.File("rb"),
-    help="KafkaRebalance file whose spec, labels and annotations are the base.",
-)
-@click.option(
-    "--name",
-    callback=checked(lambda name: validate(FileMetadata, {"name": name}, ""), "name"),
-    help="Name of the KafkaRebalance. [default: derived from its content]",
-)
-@click.option(
-    "-n",
-    "--namespace",
-    callback=checked(lambda name: validate(FileMetadata, {"namespace": name}, ""), "namespace"),
-    help="Namespace of the KafkaRebalance. [default: that of --rebalance, else of the context]",
-)
-@api_server_options
-@click.option("--apply", is_flag=True, help="Create the KafkaRebalance instead of printing it.")
-@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@manifest_options
 def execute(
     connection: ConnectionSettings,
     *,
@@ -82,13 +54,7 @@ def execute(
     decommission: Replicas | None,
     include: Replicas | None,
     topics_file: BinaryIO | None,
-    throttle: str | None,
-    rebalance: BinaryIO | None,
-    name: str | None,
-    namespace: str | None,
-    server: ApiServer,
-    apply: bool,
-    output: str,
+    wanted: ManifestOptions,
 ) -> None:
     """Execute a reassignment file, or a plan with the fewest moves, as a KafkaRebalance.
 
@@ -100,31 +66,24 @@ def execute(
         raise click.UsageError(
             f"give either {_FILE} or some of --decommission-broker, --broker-list and --topics-to-move-json-file"
         )
-    base = parsed(_BASE, rebalance, read_rebalance) if rebalance else {}
-    wanted = objects.ExecuteRequest(
-        namespace, name, connection.bootstrap_servers, base, throttle, default_namespace=server.namespace
-    )
-    if planning and wanted.spec.get("strategy") == "Assignment":
-        raise click.BadParameter(f"its strategy is Assignment: give {_FILE}", param_hint=_BASE)
-    _check_connection(wanted, connection)
+    request = wanted.request(wanted.read_base(), connection.bootstrap_servers)
+    if planning and request.spec.get("strategy") == "Assignment":
+        raise click.BadParameter(f"its strategy is Assignment: give {_FILE}", param_hint=BASE)
+    _check_connection(request, connection)
     if file is not None:
         given = parsed(_FILE, file, read_reassignment)
         _warn_of_log_dirs(given)
         rows, log_dirs = asyncio.run(_present(connection, given))
-        manifests = checked_manifests(wanted, objects.of_assignment(wanted, rows), _BASE)
+        manifests = checked_manifests(request, objects.of_assignment(request, rows))
         # stdout is for the manifests if they are printed.
         current = render_assignment(((row.tp, row.original or ()) for row in rows), log_dirs)
-        click.echo(objects.rollback(current) + "\n", err=not apply)
+        click.echo(objects.rollback(current) + "\n", err=not wanted.apply)
     else:
         topics = parsed("--topics-to-move-json-file", topics_file, parse_topics_to_move) if topics_file else ()
         if topics_file and not topics:  # an empty topics.include would select all topics
             raise Refused(Reason.NOTHING_TO_DO, "the file of --topics-to-move-json-file lists no topic")
-        planned = objects.of_brokers(wanted, decommission or (), include or (), topics)
-        manifests = checked_manifests(wanted, planned, _BASE)
-    if apply:
-        asyncio.run(create(manifests, server))
-    else:
-        click.echo(objects.render(manifests, output), nl=output == "json")
+        manifests = checked_manifests(request, objects.of_brokers(request, decommission or (), include or (), topics))
+    print_or_create(manifests, wanted)
 
 
 def _warn_of_log_dirs(rows: Sequence[Reassigned]) -> None:

@@ -10,7 +10,7 @@ import click
 
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.files.rebalance_file import read_spec
-from kafka_rebalance.cli.options.pipeline_extra import require_extra
+from kafka_rebalance.cli.options.spark_options import check_spark, master_option
 from kafka_rebalance.cli.tables.console import plain_console, plain_table, print_document
 from kafka_rebalance.errors import Permanent, Refused
 from kafka_rebalance.model.bulk import without_collector
@@ -32,14 +32,11 @@ _HEADERS = ("CLUSTER", "BROKERS", "PARTITIONS", "REPLICAS", "MOVES", "BOUND", "T
 )
 @click.option("--rebalance", type=click.File("rb"), help="KafkaRebalance file with topics, brokers and goals.")
 @click.option("--plans", metavar="PLACE", help="Directory or URI for the plans, one file CLUSTER.json for each.")
-@click.option(
-    "--master", default=None, metavar="URL", help="Spark master. [default: that of spark-submit, else local[*]]"
-)
+@master_option
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def fleet(snapshots: str, rebalance: BinaryIO | None, plans: str | None, master: str | None, output: str) -> None:
     """Plan many clusters in one Spark job, each as `plan` does."""
-    require_extra("pyarrow")
-    require_extra("pyspark")
+    check_spark(master)
     from kafka_rebalance.pipeline.fleet import find_snapshots, plan_each
     from kafka_rebalance.pipeline.spark_session import spark_session
     from kafka_rebalance.storage.locations import store_failed

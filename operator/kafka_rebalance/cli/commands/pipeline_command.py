@@ -18,6 +18,7 @@ from kafka_rebalance.cli.commands.metrics_command import metrics_command
 from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.cli.options.pipeline_extra import lake_store, require_extra
+from kafka_rebalance.cli.options.spark_options import check_spark, clusters_option, spark_options
 from kafka_rebalance.cli.tables.job_progress import job_progress
 from kafka_rebalance.cli.tables.size_forecast_lines import known_forecasts, unknown_forecasts
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
@@ -55,30 +56,9 @@ def sample_command(
     asyncio.run(_sample(connection, lake, interval, count, consumer_groups=consumer_groups))
 
 
-def _spark(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say where Spark runs."""
-    remote = click.option(
-        "--remote", default=None, metavar="URL", help="A Spark Connect server, such as sc://host:15002."
-    )
-    master = click.option(
-        "--master", default=None, metavar="URL", help="Spark master. [default: that of spark-submit, else this machine]"
-    )
-    return master(remote(command))
-
-
-def _one_place(master: str | None, remote: str | None) -> None:
-    """Check these options, and that what they need is installed."""
-    if master and remote:
-        raise click.UsageError("a Spark Connect server has its own master: use --master or --remote")
-    require_extra("pyarrow")
-    require_extra("pyspark")
-    if remote:
-        require_extra("grpc_status")
-
-
 @pipeline.command("windows")
 @click.option("--lake", required=True, metavar="URI", help="Directory or URI with the samples, and for the windows.")
-@click.option("--cluster", "clusters", multiple=True, metavar="ID", help="Only this cluster id. May be repeated.")
+@clusters_option
 @click.option(
     "--window",
     type=duration(minimum=3600),
@@ -98,7 +78,7 @@ def _one_place(master: str | None, remote: str | None) -> None:
     show_default=True,
     help="With --stream: how long to wait for late samples of an hour.",
 )
-@_spark
+@spark_options
 def windows_command(
     lake: str,
     clusters: tuple[str, ...],
@@ -121,7 +101,7 @@ def windows_command(
             "--stream computes each batch in this program, which a Spark Connect server cannot: run `pipeline windows` "
             "with --remote and without --stream each hour, or --stream with --master"
         )
-    _one_place(master, remote)
+    check_spark(master, remote)
     from kafka_rebalance.pipeline import spark_session
     from kafka_rebalance.pipeline.lake import chosen_clusters
     from kafka_rebalance.pipeline.window_job import store_windows
@@ -148,7 +128,7 @@ def windows_command(
     metavar="URI",
     help="Directory or URI with the samples; the load models are written there too.",
 )
-@click.option("--cluster", "clusters", multiple=True, metavar="ID", help="Only this cluster id. May be repeated.")
+@clusters_option
 @click.option(
     "--window",
     type=duration(minimum=1),
@@ -157,7 +137,7 @@ def windows_command(
     help="Use samples of this long before the newest one.",
 )
 @click.option("--from-samples", is_flag=True, help="Compute everything from samples, also hours with stored windows.")
-@_spark
+@spark_options
 def load_model_command(
     lake: str,
     clusters: tuple[str, ...],
@@ -168,7 +148,7 @@ def load_model_command(
     from_samples: bool,
 ) -> None:
     """Compute a load model per cluster from the samples of a lake, with Spark."""
-    _one_place(master, remote)
+    check_spark(master, remote)
     from kafka_rebalance.pipeline import job, spark_session
     from kafka_rebalance.pipeline.lake import chosen_clusters
 
@@ -201,7 +181,7 @@ def load_model_command(
 
 @pipeline.command("compact")
 @click.option("--lake", required=True, metavar="URI", help="Directory or URI with the samples.")
-@click.option("--cluster", "clusters", multiple=True, metavar="ID", help="Only this cluster id. May be repeated.")
+@clusters_option
 @click.option(
     "--retention", type=duration(minimum=3600), default=None, help="Delete samples that are older. [default: none]"
 )
@@ -231,7 +211,7 @@ def compact_command(lake: str, clusters: tuple[str, ...], retention: int | None,
 
 @pipeline.command("quality")
 @click.option("--lake", required=True, metavar="URI", help="Directory or URI with the samples.")
-@click.option("--cluster", "clusters", multiple=True, metavar="ID", help="Only this cluster id. May be repeated.")
+@clusters_option
 @click.option(
     "--window", type=duration(minimum=1), default="24h", show_default=True, help="As for `pipeline load-model`."
 )
