@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.broken_rules.rules import BrokenRule
+from tests.broken_rules.broken_rule import BrokenRule
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path("operator/kafka_rebalance")

@@ -1,0 +1,136 @@
+"""Rules of single steps: which call is sent for a partition, in which order, and at which rate."""
+
+from tests.broken_rules.broken_rule import BrokenRule
+
+EXECUTION_RULES = (
+    BrokenRule(
+        "min-insync-replicas",
+        "No step leaves fewer replicas in sync than min.insync.replicas.",
+        "execution/steps.py",
+        "in_sync = (present.isr | set(added)) - set(dropped)",
+        "in_sync = present.isr | set(added)",
+        (
+            "tests/property/test_steps.py::TestAnyMove::test_replicas_and_in_sync_ones_never_fall_below_what_was_there",
+            "tests/unit/execution/test_partition_status.py::TestAtRest::test_a_replication_factor_is_not_lowered_below_min_insync",
+        ),
+    ),
+    BrokenRule(
+        "in-flight-only-null",
+        "A partition in flight is sent nothing but null.",
+        "execution/partition_status.py",
+        "    if state.in_flight:\n        return _judge_in_flight(",
+        "    if state.wedged:\n        return _judge_in_flight(",
+        (
+            "tests/unit/execution/test_partition_status.py::TestInFlight::test_a_goal_that_differs_is_cancelled_first",
+            "tests/unit/execution/test_partition_status.py::TestInFlight::test_going_back_cancels_what_is_in_flight",
+        ),
+    ),
+    BrokenRule(
+        "no-null-without-original",
+        "A reassignment is cancelled only while one of the original replicas is in sync (KIP-236).",
+        "execution/cancellation.py",
+        "if not left:",
+        "if not before:",
+        ("tests/unit/execution/test_partition_status.py::TestInFlight::test_a_null_needs_an_original_in_sync",),
+    ),
+    BrokenRule(
+        "sent-or-not",
+        "Changes that others made to a partition before its first call count as theirs.",
+        "execution/first_call.py",
+        "if state.replicas in {call, cancelled} or",
+        "if state.replicas or",
+        (
+            "tests/unit/execution/test_first_call.py::test_what_the_partition_shows",
+            "tests/unit/reconcile/test_engine_origins.py::TestFirstCall::test_what_others_moved_before_it_was_sent_is_theirs",
+        ),
+    ),
+    BrokenRule(
+        "no-null-below-min-insync",
+        "A cancellation leaves min.insync.replicas in sync, or all that were if those are fewer.",
+        "execution/cancellation.py",
+        "if len(left) < min(min_insync, len(isr)):",
+        "if len(left) < 1:",
+        (
+            "tests/unit/execution/test_partition_status.py::TestInFlight::test_a_null_leaves_min_insync_replicas_in_sync",
+            "tests/unit/cli/commands/test_doctor_command.py::TestCancelling::test_nothing_is_brought_below_min_insync_replicas",
+        ),
+    ),
+    BrokenRule(
+        "parallel-partitions",
+        "No more partitions are in flight than parallelPartitionCount (KIP-435).",
+        "execution/schedule.py",
+        "self.partitions >= self.caps.parallel_partitions:",
+        "self.partitions > self.caps.parallel_partitions:",
+        ("tests/unit/execution/test_schedule.py::TestLimits::test_never_more_than_p_partitions",),
+    ),
+    BrokenRule(
+        "health-gate",
+        "No new step starts while more partitions are under-replicated than maxUnhealthy.",
+        "execution/health_gate.py",
+        "if len(case.lacking) <= tolerated:",
+        "if len(case.lacking) <= tolerated + 1:",
+        ("tests/unit/execution/test_health_gate.py::TestUnderReplicated::test_more_than_max_unhealthy_close",),
+    ),
+    BrokenRule(
+        "age-displaces-nobody",
+        "A rebalance that runs is displaced by a higher priority, never by age alone.",
+        "execution/queue_order.py",
+        "return mine.priority > theirs.priority and self.effective_priority > holder.effective_priority",
+        "return self.effective_priority > holder.effective_priority",
+        ("tests/unit/execution/test_queue_order.py::TestPreemption::test_age_alone_displaces_nobody",),
+    ),
+    BrokenRule(
+        "dead-original",
+        "A rollback adds no replica on an original broker that is dead.",
+        "execution/rollback.py",
+        "gone = [b for b in origin if b not in alive and (b not in present or (above and b not in state.isr))]",
+        "gone = [b for b in origin if b not in alive and above and b not in state.isr]",
+        ("tests/unit/execution/test_rollback.py::TestRollbackTarget::test_a_dead_original_is_never_added_back",),
+    ),
+    BrokenRule(
+        "lowest-rate-binds",
+        "Of several rates for one side of a broker the lowest is in force.",
+        "execution/reassignment_throttle.py",
+        "claim, least = min(asked.items(),",
+        "claim, least = max(asked.items(),",
+        ("tests/unit/execution/test_reassignment_throttle.py::TestTable::test_the_lowest_claim_binds_and_is_named",),
+    ),
+    BrokenRule(
+        "believed-at-second-reading",
+        "A rate that somebody else set is believed only when it was read twice.",
+        "execution/rate_state.py",
+        "if state.doubt is None or state.doubt.value != value:",
+        "if state.doubt is not None and state.doubt.value != value:",
+        ("tests/unit/execution/test_rate_state.py::TestReadWhileClaimed::test_another_value_for_the_first_time",),
+    ),
+    BrokenRule(
+        "hidden-topic",
+        "A topic that Kafka hides from us is not taken for deleted.",
+        "execution/partition_status.py",
+        "if move.tp.topic in seen.forbidden:",
+        "if ():",
+        (
+            "tests/unit/execution/test_partition_status.py::TestLeftAlone::test_a_topic_that_we_may_not_read_is_not_deleted",
+        ),
+    ),
+    BrokenRule(
+        "list-budget",
+        "No append makes a list of throttled replicas longer than its budget.",
+        "execution/list_budget.py",
+        "return bytes_of(set(items) - self.counted) <= self.free",
+        "return True",
+        (
+            "tests/property/test_list_budget.py::TestFitting::test_no_append_exceeds_the_budget",
+            "tests/unit/execution/test_list_budget.py::TestWhatFits::test_a_thousand_partitions_of_four_digit_brokers",
+            "tests/unit/reconcile/test_engine_throttled_lists.py::TestRebalance::test_a_large_topic_moves_completely",
+        ),
+    ),
+    BrokenRule(
+        "disk-order",
+        "Copies to nearly full brokers never wait for one another for ever.",
+        "execution/schedule.py",
+        "usage.reserved = reservations(",
+        "_ = reservations(",
+        ("tests/property/test_disk_room.py::TestAnyInterleaving::test_room_at_every_moment",),
+    ),
+)

@@ -1,0 +1,116 @@
+"""Rules at the borders of the operator: the API, Kafka, Kubernetes, credentials and the Lease."""
+
+from tests.broken_rules.broken_rule import BrokenRule
+
+INTERFACE_RULES = (
+    BrokenRule(
+        "planning-hash",
+        "A change of spec.replicationFactor makes a new plan.",
+        "api/v1alpha1.py",
+        '"goals", "replication_factor", "assignment"',
+        '"goals", "assignment"',
+        ("tests/unit/api/test_v1alpha1.py::TestPlanningHash::test_another_plan",),
+    ),
+    BrokenRule(
+        "transition-time",
+        "lastTransitionTime of a condition changes only with its status.",
+        "api/conditions.py",
+        "before.last_transition_time if before and unchanged else now.replace(microsecond=0)",
+        "now.replace(microsecond=0)",
+        ("tests/unit/api/test_conditions.py::TestSetCondition::test_time_stays_while_the_status_does",),
+    ),
+    BrokenRule(
+        "strict-types",
+        "A spec is validated as strictly as the schema of the CRD: a string is no number.",
+        "api/validation.py",
+        "strict=True, by_alias=True",
+        "strict=False, by_alias=True",
+        ("tests/unit/api/test_validation.py::test_refuses_what_the_api_server_refuses",),
+    ),
+    BrokenRule(
+        "fence",
+        "Only the holder of the Lease sends orders to Kafka.",
+        "kafka/fencing.py",
+        "        self.check()\n        task = asyncio",
+        "        task = asyncio",
+        ("tests/unit/kafka/test_fencing.py::TestFence::test_orders_are_refused_without_the_lease",),
+    ),
+    BrokenRule(
+        "redacted-password",
+        "No error message contains the password.",
+        "kafka/settings.py",
+        "for secret in (self.password, self.client_key_pem):",
+        "for secret in (self.client_key_pem,):",
+        ("tests/unit/kafka/test_settings.py::TestSecrets::test_errors",),
+    ),
+    BrokenRule(
+        "plaintext-password",
+        "A password or token is sent without TLS only if the resource allows it explicitly.",
+        "api/connection.py",
+        "and sasl.mechanism.sends_secret and",
+        "and False and",
+        ("tests/unit/api/test_validation.py::test_refuses_what_the_api_server_refuses",),
+    ),
+    BrokenRule(
+        "token-redirect",
+        "The credentials of an OAuth client are sent to no other address than its token endpoint.",
+        "kafka/oauth_tokens.py",
+        '"allow_redirects": False',
+        '"allow_redirects": True',
+        ("tests/unit/kafka/test_oauth_tokens.py::TestFailures::test_refused",),
+    ),
+    BrokenRule(
+        "missing-right",
+        "A missing permission in Kafka is reported as such, and not as an unreachable cluster.",
+        "kafka/confluent.py",
+        "if error.code() in AUTHORIZATION:",
+        "if error.code() in ():",
+        ("tests/contract/test_reading.py::TestRefusals::test_rights",),
+    ),
+    BrokenRule(
+        "index-last",
+        "The index of a stored record is written after all its shards, so that a crash leaves the old content.",
+        "kube/blobs.py",
+        """\
+        for shard, piece in zip(shards, pieces, strict=bool(shards)):
+            await self._write_shard(shard, piece, {**labels, KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
+        index = _index(name, labels, content, shards, attributes)
+        if not shards:
+            index["binaryData"] = {_PAYLOAD: _encode(payload)}
+        await self._put(index, expected)
+""",
+        """\
+        index = _index(name, labels, content, shards, attributes)
+        if not shards:
+            index["binaryData"] = {_PAYLOAD: _encode(payload)}
+        await self._put(index, expected)
+        for shard, piece in zip(shards, pieces, strict=bool(shards)):
+            await self._write_shard(shard, piece, {**labels, KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
+""",
+        ("tests/kube/test_stores.py::TestKilledBetweenWrites::test_saving_a_plan",),
+    ),
+    BrokenRule(
+        "content-hash",
+        "A stored record whose content is not what was written is never used.",
+        "kube/blobs.py",
+        "if hashlib.sha256(payload).hexdigest() != expected:",
+        "if not payload:",
+        ("tests/unit/kube/test_blobs.py::test_content_that_was_not_written_is_never_read",),
+    ),
+    BrokenRule(
+        "lease-margin",
+        "The leader stops acting before its Lease ends.",
+        "kube/lease.py",
+        "self._valid_until = sent + self._duration - self._margin",
+        "self._valid_until = sent + self._duration",
+        ("tests/unit/kube/test_lease.py::TestHolding::test_counts_from_before_the_renewal_was_sent",),
+    ),
+    BrokenRule(
+        "released-lease",
+        "An operator that stops gives up the Lease, so that the standby leads at once.",
+        "app/process.py",
+        "        await parts.lease.release()\n",
+        "",
+        ("e2e/test_two_operators.py::TestTwo::test_one_acts_and_hands_over",),
+    ),
+)

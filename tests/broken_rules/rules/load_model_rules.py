@@ -1,0 +1,96 @@
+"""Rules of samples, load models and their use."""
+
+from tests.broken_rules.broken_rule import BrokenRule
+
+LOAD_MODEL_RULES = (
+    BrokenRule(
+        "live-sizes-win",
+        "A size that a broker reports wins over that of the load model.",
+        "reconcile/runs/known_loads.py",
+        "new_copy = _new_copy(state, here)",
+        "new_copy = None",
+        ("tests/unit/reconcile/runs/test_known_loads.py::TestThePlan::test_counts_live_bytes",),
+    ),
+    BrokenRule(
+        "stale-load-model",
+        "A load model older than the allowed age is not used.",
+        "model/load_artifact.py",
+        "if age > max_age:",
+        "if age > 2 * max_age:",
+        ("tests/unit/model/test_load_artifact.py::TestFreshness::test_older_is_refused_with_the_numbers",),
+    ),
+    BrokenRule(
+        "leader-size",
+        "The size of a partition is that of its leader, also while a larger replica exists.",
+        "pipeline/partition_loads.py",
+        "F.coalesce(of_leader, largest)",
+        "largest",
+        ("tests/pipeline/test_job.py::TestDirtySamples::test_sizes_are_of_each_replica",),
+    ),
+    BrokenRule(
+        "another-epoch",
+        "No rate is computed across a change of leader, which may have cut the log.",
+        "pipeline/rate_windows.py",
+        '(F.col("lead") - F.col("lead_0")).isin(0, _NEXT_EPOCH)',
+        'F.col("lead").isNotNull()',
+        ("tests/pipeline/test_job.py::TestDirtySamples::test_give_the_numbers_worked_out_by_hand",),
+    ),
+    BrokenRule(
+        "deleted-between-answers",
+        "The growth of a log is not what came in if a segment was deleted between the answers of the sample before.",
+        "pipeline/rate_windows.py",
+        '(F.coalesce("start_00", "start_0") == F.col("start_0"))',
+        "F.lit(True)",
+        ("tests/pipeline/test_job.py::TestDirtySamples::test_give_the_numbers_worked_out_by_hand",),
+    ),
+    BrokenRule(
+        "all-groups",
+        "Bytes out are not computed from some of the consumer groups as if they were all.",
+        "pipeline/sampler.py",
+        "if found.errors:",
+        "if not found and found.errors:",
+        ("tests/unit/pipeline/test_sampler.py::TestCommits::test_a_group_that_cannot_be_read_leaves_none",),
+    ),
+    BrokenRule(
+        "sent-by-leaders",
+        "What followers sent to consumers is not divided among the partitions of leaders.",
+        "pipeline/metric_windows.py",
+        "_PLACED = 0.99",
+        "_PLACED = 0.0",
+        ("tests/pipeline/test_job.py::TestDirtySamples::test_bytes_out_are_what_groups_read",),
+    ),
+    BrokenRule(
+        "prometheus-redirects",
+        "The credentials for Prometheus are sent to no other address than the one that was named.",
+        "pipeline/prometheus.py",
+        '"allow_redirects": False',
+        '"allow_redirects": True',
+        ("tests/unit/pipeline/test_prometheus.py::TestQuery::test_credentials_do_not_follow_redirects",),
+    ),
+    BrokenRule(
+        "stored-windows",
+        "Stored windows are used only if no other sample of their hour is there.",
+        "pipeline/coverage.py",
+        " and _has_all(hour, there.manifests)",
+        "",
+        ("tests/unit/pipeline/test_coverage.py::TestCoverage::test_a_late_sample_makes_its_hour_open",),
+    ),
+    BrokenRule(
+        "future-samples",
+        "A sample from the future does not end the window of a load model.",
+        "pipeline/sample_manifests.py",
+        "past = [name for name in names if _stamp(name) <= latest]",
+        "past = names",
+        ("tests/unit/pipeline/test_sample_manifests.py::TestReading::test_a_batch_from_the_future_is_not_the_newest",),
+    ),
+    BrokenRule(
+        "sample-hash",
+        "A file of samples is used only if its bytes are those that were written.",
+        "pipeline/sample_manifests.py",
+        "if digest == manifest.sha256:",
+        "if digest is not None:",
+        (
+            "tests/unit/pipeline/test_sample_manifests.py::TestReading::test_damaged_and_expired_files_cost_only_themselves",
+        ),
+    ),
+)
