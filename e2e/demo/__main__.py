@@ -6,11 +6,16 @@ The exit code is 0 if every check passed, 1 if one failed, 130 after Ctrl-C.
 import os
 import signal
 import sys
-from types import FrameType
 
+from e2e.bench.child_settings import set_defaults
+from e2e.demo.layout import Layout
+from e2e.demo.prompt import RESOURCE, Prompt
+from e2e.demo.running import account, end, run
 from e2e.demo.screen import Screen
-from e2e.demo.stage import BYTES_PER_PARTITION, NAMESPACE, PARTITIONS_PER_TOPIC, TOPICS, Stage
-from e2e.demo.story import RESOURCE, Story
+from e2e.demo.stage import NAMESPACE, Stage
+from e2e.demo.story import Story
+
+_LAYOUT = Layout(brokers=6, hosts=3, topics=60, partitions_per_topic=10)
 
 _NEXT = """\
 Everything stays as it is, with records flowing, until Ctrl-C. In another terminal:
@@ -42,51 +47,30 @@ tail -f {log}
 
 def main() -> int:
     """Run the whole demo; returns its exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
-    keep = os.environ.get("KEEP", "0") != "0" or bool(sys.argv[1:])
+    set_defaults()
     screen = Screen()
-    megabytes = TOPICS * PARTITIONS_PER_TOPIC * BYTES_PER_PARTITION // 1_000_000
     screen.section(
         "Real servers start",
-        f"Six Kafka brokers in three racks: {TOPICS * PARTITIONS_PER_TOPIC} partitions with {megabytes} MB of records "
+        f"Six Kafka brokers in three racks: {_LAYOUT.partitions} partitions with {_LAYOUT.megabytes} MB of records "
         "are on the first three,\nthe others are empty. Beside them a Kubernetes API server, and the operator as its "
         "users run it. Nothing is simulated.",
     )
-    stage = Stage()
-    try:
-        _tell(stage, screen, keep=keep)
-    except KeyboardInterrupt:
-        screen.say("interrupted: everything is ended")
-        return 130
-    except Exception as error:  # noqa: BLE001 - after any error, the reader needs the path of the logs
-        screen.check("the demo runs to its end", holds=False, otherwise=error)
-        return 1
-    finally:
-        stage.close(keep_logs=bool(screen.failed))
-        if screen.failed:
-            screen.say(f"logs are in {stage.kafka.directory} and {stage.kube.directory}")
-    return 1 if screen.failed else 0
+    stage = Stage(_LAYOUT)
+    keep = os.environ.get("KEEP", "0") != "0" or bool(sys.argv[1:])
+    return run(stage, screen, lambda: _tell(stage, screen, keep=keep))
 
 
 def _tell(stage: Stage, screen: Screen, *, keep: bool) -> None:
-    story = Story(stage, screen)
-    stage.start(screen.say)
-    stage.start_traffic()
-    screen.say("two producers and two consumers run from now on; every record is counted")
+    prompt = Prompt(stage, screen)
+    story = Story(stage, screen, prompt)
     story.measure()
     story.undo(story.spread())
-    screen.section("The end", "The producers stop, the consumers read the rest, and the records are counted.")
-    story.account()
-    screen.timings()
-    if screen.failed:
-        screen.say(f"{len(screen.failed)} checks FAILED: {'; '.join(screen.failed)}")
-    else:
-        screen.say("every check held")
+    end(stage, screen)
     if keep:
-        _keep(stage, story, screen)
+        _keep(stage, screen)
 
 
-def _keep(stage: Stage, story: Story, screen: Screen) -> None:
+def _keep(stage: Stage, screen: Screen) -> None:
     """Wait for Ctrl-C; the records written meanwhile are verified too."""
     stage.start_traffic()
     screen.section("What to try next", "KEEP=1 was given.")
@@ -106,11 +90,7 @@ def _keep(stage: Stage, story: Story, screen: Screen) -> None:
     try:
         signal.pause()
     except KeyboardInterrupt:
-        story.account()
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+        account(stage, screen)
 
 
 if __name__ == "__main__":

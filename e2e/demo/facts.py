@@ -112,21 +112,29 @@ def check_tidy(screen: Screen, facts: Facts) -> None:
     screen.check("every replica is in sync (kafka-topics --describe)", holds=not behind, otherwise=sorted(behind)[:5])
 
 
-def check_balanced(screen: Screen, cluster: KafkaCluster, facts: Facts) -> None:
-    """Check that every broker holds R or R+1 replicas and leads as evenly, and that no rack holds a partition twice."""
-    for what, found in (("replicas", facts.replicas_on), ("leaders", facts.leaders_on)):
-        counts = [found[broker] for broker in cluster.brokers]
-        screen.check(
-            f"all brokers hold equally many {what}, give or take one",
-            holds=max(counts) - min(counts) <= 1,
-            otherwise=counts,
-        )
+def check_replicas(screen: Screen, cluster: KafkaCluster, facts: Facts) -> None:
+    """Check that every broker holds R or R+1 replicas, and that no rack holds a partition twice."""
+    _check_even(screen, cluster, "replicas", facts.replicas_on)
     crowded = [
         key
         for key, replicas in facts.placement.items()
         if len({cluster.racks[broker] for broker in replicas}) < len(replicas)
     ]
     screen.check("the replicas of each partition are in different racks", holds=not crowded, otherwise=crowded[:5])
+
+
+def check_leaders(screen: Screen, cluster: KafkaCluster, facts: Facts) -> None:
+    """Check that every broker leads L or L+1 partitions."""
+    _check_even(screen, cluster, "leaders", facts.leaders_on)
+
+
+def _check_even(screen: Screen, cluster: KafkaCluster, what: str, found: Counter[int]) -> None:
+    counts = [found[broker] for broker in cluster.brokers]
+    screen.check(
+        f"all brokers hold equally many {what}, give or take one",
+        holds=max(counts) - min(counts) <= 1,
+        otherwise=counts,
+    )
 
 
 def _bytes_per_broker(cluster: KafkaCluster) -> dict[int, int]:

@@ -13,34 +13,34 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from e2e.bench.kafka import KafkaCluster, racks_of
 from e2e.bench.kube import kube_cluster
 from e2e.bench.load import Traffic, TrafficReport, create_topics, fill
 from e2e.bench.operator import OperatorProcess
+from e2e.demo.layout import BYTES_PER_PARTITION, RACKS, Layout, spread_over
 
 NAMESPACE = "kafka"
-TOPICS = 60
-PARTITIONS_PER_TOPIC = 10
-BYTES_PER_PARTITION = 875_000
 RECORDS_PER_SECOND = 100
+_CONFIGS = {"min.insync.replicas": "2"}
 _SECONDS_BETWEEN_LINES = 2
 _EXAMPLES = Path(__file__).parents[2] / "examples"
 _COMMANDS = Path(sys.executable).parent
 
 
 class Stage:
-    """Brokers 1 to 6 in racks r1, r2, r3, r1, r2, r3; the topics are on the first three."""
+    """Kafka with records, Kubernetes, the operator, and producers and consumers."""
 
-    def __init__(self) -> None:
-        self.kafka = KafkaCluster(racks_of(range(1, 7)))
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.kafka = KafkaCluster(racks_of(range(1, layout.brokers + 1)))
         self.kube = kube_cluster()
         self.directory = Path(tempfile.mkdtemp(prefix="demo-"))
         self.lake = self.directory / "lake"
         self.operator = OperatorProcess(self.kube, "--all-namespaces", "--load-models", str(self.lake / "models"))
-        self._topics = [f"demo-{number:02d}" for number in range(TOPICS)]
+        self._topics = [f"demo-{number:02d}" for number in range(layout.topics)]
         self._traffic: list[Traffic] = []
 
     def start(self, say: Callable[[str], None]) -> None:
@@ -51,20 +51,30 @@ class Stage:
         """Two producers and two consumers, each pair for half of the topics."""
         self._traffic = [Traffic(self.kafka, self._topics[half::2], rate=RECORDS_PER_SECOND).start() for half in (0, 1)]
 
+    def create_topic(self, topic: str, rows: Sequence[Sequence[int]]) -> None:
+        """Create a topic with these replicas."""
+        create_topics(self.kafka, {topic: rows}, _CONFIGS)
+
+    def add_traffic(self, partitions: Sequence[tuple[str, int]], *, rate: float, record_bytes: int) -> None:
+        """Another producer and consumer; `rate` is in records per second over all of these partitions."""
+        pair = Traffic(self.kafka, partitions=partitions, rate=rate, record_bytes=record_bytes)
+        self._traffic.append(pair.start())
+
     def stop_traffic(self) -> list[TrafficReport]:
         """Stop writing, read the rest, and report the outcome of each pair."""
         traffic, self._traffic = self._traffic, []
         return [pair.stop() for pair in traffic]
 
-    def fill_in(self, example: str) -> Path:
-        """A copy of `examples/<example>` with the bootstrap servers of this cluster."""
-        text = (_EXAMPLES / example).read_text()
+    def fill_in(self, example: str, fields: Mapping[str, str]) -> Path:
+        """A copy of `examples/<example>` with the bootstrap servers of this cluster, and these values of fields."""
         servers = ",".join(self.kafka.address(broker) for broker in self.kafka.brokers[:2])
-        filled, replaced = re.subn(r"(bootstrapServers:) .*", rf"\1 {servers}", text)
-        if replaced != 1:
-            raise RuntimeError(f"{example} does not name its bootstrap servers exactly once")
+        text = (_EXAMPLES / example).read_text()
+        for name, value in {"bootstrapServers": servers, **fields}.items():
+            text, replaced = re.subn(rf"\b({name}:) [^\s}}]+", rf"\1 {value}", text)
+            if not replaced:
+                raise RuntimeError(f"{example} has no field {name}")
         path = self.directory / example
-        path.write_text(filled)
+        path.write_text(text)
         return path
 
     def environment(self) -> dict[str, str]:
@@ -112,21 +122,19 @@ class Stage:
 
     def _start_kafka(self, say: Callable[[str], None]) -> None:
         self.kafka.start()
-        say(f"Kafka {self.kafka.jars.version}: brokers 1 to 6 in racks r1, r2, r3 and a controller are up")
-        orders = ([1, 2, 3], [2, 3, 1], [3, 1, 2])
+        layout, racks = self.layout, ", ".join(f"r{number}" for number in range(1, RACKS + 1))
+        say(f"Kafka {self.kafka.jars.version}: brokers 1 to {layout.brokers} in racks {racks} and a controller are up")
+        each = layout.partitions_per_topic
+        rows = spread_over(layout.hosts, layout.partitions)
         create_topics(
             self.kafka,
-            {
-                topic: [orders[(at + number) % 3] for number in range(PARTITIONS_PER_TOPIC)]
-                for at, topic in enumerate(self._topics)
-            },
-            {"min.insync.replicas": "2"},
+            {topic: rows[at * each : (at + 1) * each] for at, topic in enumerate(self._topics)},
+            _CONFIGS,
         )
-        say(f"{TOPICS} topics with {PARTITIONS_PER_TOPIC} partitions and 3 replicas each are on brokers 1, 2 and 3")
-        partitions = [(topic, number) for topic in self._topics for number in range(PARTITIONS_PER_TOPIC)]
+        say(f"{layout.topics} topics with {each} partitions and 3 replicas each are on brokers 1 to {layout.hosts}")
+        partitions = [(topic, number) for topic in self._topics for number in range(each)]
         fill(self.kafka, dict.fromkeys(partitions, BYTES_PER_PARTITION))
-        megabytes = len(partitions) * BYTES_PER_PARTITION // 1_000_000
-        say(f"{megabytes} MB of records are written, {3 * megabytes} MB with their replicas")
+        say(f"{layout.megabytes} MB of records are written, {3 * layout.megabytes} MB with their replicas")
 
     def _start_kube(self, say: Callable[[str], None]) -> None:
         self.kube.start()

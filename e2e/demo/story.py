@@ -1,16 +1,25 @@
-"""The two acts: add brokers and fill them; start a decommission, delete it half way, and roll it back."""
+"""Acts 1 and 2: add brokers and fill them; start a decommission, delete it half way, and roll it back."""
 
 import json
 import time
-from typing import Any
 
 from e2e.bench.judge import Judge
 from e2e.bench.waiting import wait_until
-from e2e.demo.facts import Facts, check_balanced, check_tidy, moved_from, moves_between, observe, show, throttle_of
+from e2e.demo.facts import (
+    Facts,
+    check_leaders,
+    check_replicas,
+    check_tidy,
+    moved_from,
+    moves_between,
+    observe,
+    show,
+    throttle_of,
+)
+from e2e.demo.prompt import RESOURCE, Prompt
 from e2e.demo.screen import Screen
 from e2e.demo.stage import NAMESPACE, Stage
 
-RESOURCE = "kafkarebalances.kafkarebalance.dev"
 FASTER = "100Mi"
 FASTER_BYTES = 100 * 2**20
 _BATCH_ROWS = 5
@@ -21,9 +30,10 @@ _SECONDS_BETWEEN_SAMPLES = 3
 class Story:
     """Explains what happens on a started stage."""
 
-    def __init__(self, stage: Stage, screen: Screen) -> None:
+    def __init__(self, stage: Stage, screen: Screen, prompt: Prompt) -> None:
         self._stage = stage
         self._screen = screen
+        self._prompt = prompt
 
     def measure(self) -> None:
         """Take samples of the live cluster, and compute the load model with Spark."""
@@ -32,10 +42,8 @@ class Story:
             "The sampler writes sizes and offsets of every replica to a lake of Parquet files. A Spark job makes a\n"
             "load model of them: size and bytes in per second of every partition. Plans and ETAs are made from it.",
         )
-        servers, lake = self._stage.kafka.address(1), str(self._stage.lake)
-        often = ("--interval", f"{_SECONDS_BETWEEN_SAMPLES}s", "--count", str(_SAMPLES))
-        self._tell("kafka-rebalance", "pipeline", "sample", "--bootstrap-servers", servers, "--lake", lake, *often)
-        self._tell("kafka-rebalance", "pipeline", "load-model", "--lake", lake)
+        self._prompt.sample(_SAMPLES, every=_SECONDS_BETWEEN_SAMPLES)
+        self._prompt.model()
 
     def spread(self) -> Facts:
         """Act 1: spread the topics over all six brokers. Returns the state that Kafka reports afterwards."""
@@ -46,13 +54,13 @@ class Story:
         )
         before = observe(self._stage.kafka)
         show(self._screen, self._stage.kafka, before)
-        self._apply("add-brokers.yaml")
-        self._watch("add-brokers", until=50)
+        self._prompt.apply("add-brokers.yaml")
+        self._prompt.watch("add-brokers", until=50)
         self._raise_throttle("add-brokers")
-        self._get()
+        self._prompt.get()
         self._show_batch("add-brokers")
-        self._watch("add-brokers")
-        self._get()
+        self._prompt.watch("add-brokers")
+        self._prompt.get()
         after = observe(self._stage.kafka)
         show(self._screen, self._stage.kafka, before, after)
         self._judge_spread(before, after)
@@ -65,16 +73,16 @@ class Story:
             "Broker 6 is being emptied. Half way the resource is deleted: moves in flight are cancelled, moved\n"
             "replicas go back in the same small steps and under the same throttle, and then the resource is gone.",
         )
-        self._apply("decommission.yaml")
-        self._watch("decommission-6", until=50)
+        self._prompt.apply("decommission.yaml")
+        self._prompt.watch("decommission-6", until=50)
         moved = moved_from(origin, self._stage.kafka)
-        self._tell("kubectl", "delete", RESOURCE, "decommission-6", "-n", NAMESPACE, "--wait=false")
+        self._prompt.tell("kubectl", "delete", RESOURCE, "decommission-6", "-n", NAMESPACE, "--wait=false")
         self._screen.say(f"{moved} partitions had moved, or were about to")
         wait_until("the rollback begins", lambda: self._is_going_back("decommission-6"))
-        self._get()
+        self._prompt.get()
         if self._is_there("decommission-6"):  # otherwise it is already rolled back
-            self._watch("decommission-6")
-        self._get()
+            self._prompt.watch("decommission-6")
+        self._prompt.get()
         after = observe(self._stage.kafka)
         show(self._screen, self._stage.kafka, origin, after)
         self._screen.check(f"there was something to undo: {moved} partitions had moved", holds=moved > 0)
@@ -87,27 +95,13 @@ class Story:
         )
         check_tidy(self._screen, after)
 
-    def account(self) -> None:
-        """Report the outcome of the records that were written and read all the time."""
-        for number, report in enumerate(self._stage.stop_traffic(), 1):
-            self._screen.check(
-                f"producer and consumer {number}: {report.acknowledged} records acknowledged, "
-                f"{report.consumed} read back, {report.lost} lost, {report.duplicated} twice",
-                holds=report.clean,
-                otherwise=report,
-            )
-
     def _judge_spread(self, before: Facts, after: Facts) -> None:
-        status = self._resource("add-brokers")["status"]
+        status = self._prompt.check_succeeded("add-brokers")
         plan = status["plan"]
         moves = moves_between(before, after)
         self._screen.say(
             f"Plan: {plan['partitions']} partitions change, {plan['replicaMoves']} replica moves; the lower bound, "
             f"which no balanced plan can be below, is {plan['lowerBound']}. Sizes come from: {plan.get('dataSource')}."
-        )
-        conditions = {condition["type"]: condition["status"] for condition in status["conditions"]}
-        self._screen.check(
-            "the resource says Succeeded", holds=conditions.get("Succeeded") == "True", otherwise=conditions
         )
         self._screen.check(
             "the plan was made from Spark's load model",
@@ -119,25 +113,20 @@ class Story:
             holds=moves == plan["replicaMoves"] == plan["lowerBound"],
             otherwise=plan,
         )
-        check_balanced(self._screen, self._stage.kafka, after)
+        check_replicas(self._screen, self._stage.kafka, after)
+        check_leaders(self._screen, self._stage.kafka, after)
         check_tidy(self._screen, after)
-
-    def _apply(self, example: str) -> None:
-        path = self._stage.fill_in(example)
-        self._screen.command(f"cat {example}   # examples/{example} with this cluster's bootstrap servers")
-        self._screen.output(path.read_text())
-        self._tell("kubectl", "apply", "-f", str(path))
 
     def _raise_throttle(self, name: str) -> None:
         patch = json.dumps({"spec": {"throttle": {"leaderRate": FASTER, "followerRate": FASTER}}})
-        self._tell("kubectl", "patch", RESOURCE, name, "-n", NAMESPACE, "--type", "merge", "-p", patch)
+        self._prompt.tell("kubectl", "patch", RESOURCE, name, "-n", NAMESPACE, "--type", "merge", "-p", patch)
         begun = time.monotonic()
         broker = self._stage.kafka.brokers[-1]
         seen = wait_until(
             "the new throttle is in force, or it has all moved",
             lambda: (
                 throttle_of(self._stage.kafka, broker) == FASTER_BYTES
-                or (self._resource(name)["status"]["progress"]["percent"] == 100 and "too late")
+                or (self._prompt.resource(name)["status"]["progress"]["percent"] == 100 and "too late")
             ),
         )
         took = f"{time.monotonic() - begun:.1f} s later"
@@ -148,7 +137,7 @@ class Story:
         )
 
     def _show_batch(self, name: str) -> None:
-        status = self._resource(name)["status"]
+        status = self._prompt.resource(name)["status"]
         rows = [
             (f"{row['topic']}-{row['partition']}", *(str(row[column]) for column in ("current", "step", "target")))
             for row in status.get("currentBatch", [])[:_BATCH_ROWS]
@@ -156,35 +145,10 @@ class Story:
         title = f"Current batch, from the resource's status: {status.get('currentBatchSize', 0)} partitions in flight"
         self._screen.table(title, ("partition", "replicas now", "step under way", "target"), rows)
 
-    def _watch(self, name: str, until: int | None = None) -> None:
-        stop = () if until is None else ("--until", str(until))
-        command = ("kafka-rebalance", "watch", name, "-n", NAMESPACE, "--exit-on-stall", *stop)
-        self._screen.command(" ".join(command))
-        if not self._screen.plain:
-            self._stage.run_visibly(*command)
-            return
-        for line in self._stage.run_tersely(*command):
-            self._screen.output(line)
-
-    def _get(self) -> None:
-        self._tell("kubectl", "get", RESOURCE, "-A")
-
-    def _tell(self, *command: str) -> None:
-        self._screen.command(" ".join(f"'{word}'" if " " in word or "{" in word else word for word in command))
-        # kubectl prints "No resources found" to standard error; here it is a valid result.
-        self._screen.output(self._stage.run(*command) or "(nothing)")
-
     def _is_going_back(self, name: str) -> bool:
         """Also true if it is already gone."""
-        found = self._found(name)
+        found = self._prompt.found(name)
         return not found or "RollingBack" in found
 
     def _is_there(self, name: str) -> bool:
-        return bool(self._found(name))
-
-    def _found(self, name: str) -> str:
-        """The resource as JSON; empty if it does not exist."""
-        return self._stage.run("kubectl", "get", RESOURCE, name, "-n", NAMESPACE, "--ignore-not-found", "-o", "json")
-
-    def _resource(self, name: str) -> Any:
-        return json.loads(self._stage.run("kubectl", "get", RESOURCE, name, "-n", NAMESPACE, "-o", "json"))
+        return bool(self._prompt.found(name))
