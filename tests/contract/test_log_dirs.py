@@ -26,7 +26,7 @@ from kafka import errors as kafka_errors
 from kafka_rebalance.cli.commands.plan_command import plan
 from kafka_rebalance.cli.commands.snapshot_command import snapshot
 from kafka_rebalance.kafka.admin import connect
-from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin
+from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin, LogDirCode
 from kafka_rebalance.kafka.settings import kafka_python_config
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
@@ -279,6 +279,36 @@ class TestRate:
                 await throttle(admin, None, broker=1, name=name)
 
 
+class TestOurClient:
+    """Through the operator's adapter: many replicas of several brokers in one call, an answer for each."""
+
+    async def test_moves(self, jbod: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+        """Two replicas to the same log dir, one of the other broker, and one that is not there."""
+        first, second, both = new_replica(), new_replica(), new_replica(both=True)
+        path = str(jbod.log_dirs_of(1)[2])
+        orders = {(first.tp, ONE): path, (second.tp, ONE): path, (both.tp, TWO): str(jbod.log_dirs_of(2)[2])}
+        answers = await admin.alter_log_dirs({**orders, (first.tp, TWO): str(jbod.log_dirs_of(2)[0])})
+        assert answers == {**dict.fromkeys(orders, LogDirCode.OK), (first.tp, TWO): LogDirCode.NOT_THERE}
+        for replica in (first, second):
+            await replica.shows(Place(2))
+        await both.shows(Place(2), broker=2)
+
+    async def test_what_is_refused(self, jbod: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+        replica, missing = new_replica(), TopicPartition("not-there", 0)
+        orders = {(replica.tp, ONE): "/not/a/log/dir", (missing, ONE): str(jbod.log_dirs_of(1)[0])}
+        assert await admin.alter_log_dirs(orders) == {
+            (replica.tp, ONE): LogDirCode.LOG_DIR_NOT_FOUND,
+            (missing, ONE): LogDirCode.UNKNOWN_TOPIC_OR_PARTITION,
+        }
+
+    async def test_a_broker_that_does_not_exist(self, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+        """Nothing is known of what it was asked for; the others answer."""
+        replica = new_replica()
+        path = str(replica._jbod.log_dirs_of(1)[1])
+        answers = await admin.alter_log_dirs({(replica.tp, ONE): path, (replica.tp, BrokerId(9)): path})
+        assert answers == {(replica.tp, ONE): LogDirCode.OK, (replica.tp, BrokerId(9)): LogDirCode.UNKNOWN}
+
+
 class TestRefused:
     async def test_a_dir_that_is_not_one_of_the_broker(self, new_replica: NewReplica) -> None:
         replica = new_replica()
@@ -365,6 +395,8 @@ class TestOffline:
                 str(path) for path in jbod.log_dirs_of(1)[:2]
             }
             assert kept.move(2) is kafka_errors.KafkaStorageError
+            code = (await admin.alter_log_dirs({(kept.tp, ONE): str(failing)}))[kept.tp, ONE]
+            assert code is LogDirCode.LOG_DIR_OFFLINE
         finally:
             jbod.kill9(1)
             failing.unlink()

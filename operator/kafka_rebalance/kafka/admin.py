@@ -21,8 +21,10 @@ from kafka_rebalance.kafka.ports import (
     ConfigValue,
     KafkaAdmin,
     LogDir,
+    LogDirCode,
     OffsetRange,
     Reassignment,
+    ReplicaKey,
 )
 from kafka_rebalance.kafka.reassignment import ReassignmentClient
 from kafka_rebalance.kafka.settings import ConnectionSettings
@@ -85,6 +87,9 @@ class _Admin:
 
     async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
         return await self._fence.order(lambda: self._confluent.elect_preferred(partitions))
+
+    async def alter_log_dirs(self, orders: Mapping[ReplicaKey, str]) -> dict[ReplicaKey, LogDirCode]:
+        return await self._fence.order(lambda: self._reassignments.alter_log_dirs(orders))
 
     async def topic_configs(
         self, topics: Collection[str], names: Collection[str]

@@ -82,6 +82,22 @@ class AlterCode(StrEnum):
     UNKNOWN = "Unknown"
 
 
+class LogDirCode(StrEnum):
+    """Kafka's answer to one replica of AlterReplicaLogDirs.
+
+    NOT_THERE: the broker does not hold the replica; it keeps the log dir in mind until it restarts, and creates the
+    replica there if it is assigned to the broker. UNKNOWN: read the log dirs to find out.
+    """
+
+    OK = "Ok"
+    NOT_THERE = "NotThere"
+    LOG_DIR_NOT_FOUND = "LogDirNotFound"
+    LOG_DIR_OFFLINE = "LogDirOffline"
+    UNKNOWN_TOPIC_OR_PARTITION = "UnknownTopicOrPartition"
+    NOT_AUTHORIZED = "NotAuthorized"
+    UNKNOWN = "Unknown"
+
+
 class ConfigSource(StrEnum):
     """Where a config value comes from; it decides how the value is restored."""
 
@@ -118,9 +134,16 @@ class ConfigChange:
     value: str = ""
 
 
+ReplicaKey = tuple[TopicPartition, BrokerId]
+"""One replica: its partition and its broker."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """One log directory: bytes of each replica in it; totals are -1 where the broker does not report them."""
+    """One log directory: bytes of each replica in it; totals are -1 where the broker does not report them.
+
+    ``future_bytes``: of the copies that come from other log dirs of the broker (KIP-113's future replicas).
+    """
 
     path: str
     replica_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -229,6 +252,12 @@ class KafkaWriter(Protocol):
 
     async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
         """Elect the first replica as leader where it is in sync."""
+
+    async def alter_log_dirs(self, orders: Mapping[ReplicaKey, str]) -> dict[ReplicaKey, LogDirCode]:
+        """Move replicas to these log dirs of their brokers (KIP-113). An answer for each, UNKNOWN where there was none.
+
+        The log dir that a replica is in cancels its move. Another one than that of a move in flight starts it anew.
+        """
 
     async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
         """Apply incrementally, many topics at once; per topic None or the error."""

@@ -26,7 +26,16 @@ from kafka import errors as client_errors
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, too_old, unreachable
 from kafka_rebalance.kafka.oauth_tokens import TokenSource
-from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, Answers, ClusterInfo, LogDir, Reassignment
+from kafka_rebalance.kafka.ports import (
+    CALL_SECONDS,
+    AlterCode,
+    Answers,
+    ClusterInfo,
+    LogDir,
+    LogDirCode,
+    Reassignment,
+    ReplicaKey,
+)
 from kafka_rebalance.kafka.settings import SOCKET_TIMEOUT_MS, ConnectionSettings, kafka_python_config
 from kafka_rebalance.model.kafka_version import KafkaVersion
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
@@ -64,8 +73,18 @@ _CODES: dict[type[Exception] | None, AlterCode] = {
 }
 
 
+_DIR_CODES: dict[int, LogDirCode] = {
+    client_errors.NoError.errno: LogDirCode.OK,
+    client_errors.ReplicaNotAvailableError.errno: LogDirCode.NOT_THERE,
+    client_errors.LogDirNotFoundError.errno: LogDirCode.LOG_DIR_NOT_FOUND,
+    client_errors.KafkaStorageError.errno: LogDirCode.LOG_DIR_OFFLINE,
+    client_errors.UnknownTopicOrPartitionError.errno: LogDirCode.UNKNOWN_TOPIC_OR_PARTITION,
+    client_errors.ClusterAuthorizationFailedError.errno: LogDirCode.NOT_AUTHORIZED,
+}
+
+
 class _Client(KafkaAdminClient):  # type: ignore[misc]
-    """kafka-python's client, cleaned up if it cannot connect, and with the two requests that it does not offer."""
+    """kafka-python's client, cleaned up if it cannot connect, and with the requests that it does not offer."""
 
     def __init__(self, **config: Any) -> None:
         self._version: KafkaVersion | None = None
@@ -82,6 +101,11 @@ class _Client(KafkaAdminClient):  # type: ignore[misc]
     def log_dirs_of(self, broker: int) -> Any:
         """Everything that one broker holds; the client's own call drops the error code of the response."""
         request = DescribeLogDirsRequest(topics=None)
+        return self._manager.run(lambda: self._manager.send(request, broker, _BROKER_SECONDS * 1000))
+
+    def alter_log_dirs_of(self, broker: int, paths: Mapping[TopicPartition, str]) -> Any:
+        """Ask one broker for these log dirs; the client's own call has no time limit for each broker."""
+        request = self._alter_replica_log_dirs_requests({(*tp, broker): path for tp, path in paths.items()})[broker]
         return self._manager.run(lambda: self._manager.send(request, broker, _BROKER_SECONDS * 1000))
 
     def groups_of(self, broker: int) -> Any:
@@ -126,8 +150,8 @@ class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
 class ReassignmentClient:
     """One cluster through kafka-python. ``tokens`` are required for OAUTHBEARER.
 
-    ``before_order`` is called, in a thread, right before each request that alters reassignments; if it raises, nothing
-    is sent.
+    ``before_order`` is called, in a thread, right before each request that alters reassignments or log dirs; if it
+    raises, nothing is sent.
     """
 
     def __init__(
@@ -194,6 +218,15 @@ class ReassignmentClient:
             {broker: found for broker, found in each.items() if isinstance(found, RebalanceError)},
         )
 
+    async def alter_log_dirs(self, orders: Mapping[ReplicaKey, str]) -> dict[ReplicaKey, LogDirCode]:
+        """To all brokers in parallel; what one that does not answer was asked for is UNKNOWN."""
+        of_broker: dict[BrokerId, dict[TopicPartition, str]] = {}
+        for (tp, broker), path in orders.items():
+            of_broker.setdefault(broker, {})[tp] = path
+        answers = await asyncio.gather(*(self._alter_log_dirs_of(broker, of) for broker, of in of_broker.items()))
+        found = {key: code for answer in answers for key, code in answer.items()}
+        return {key: found.get(key, LogDirCode.UNKNOWN) for key in orders}
+
     async def consumer_groups(self) -> dict[str, bool]:
         """The groups of all brokers, in parallel, and whether each is a share group in use (KIP-932).
 
@@ -227,24 +260,44 @@ class ReassignmentClient:
 
     async def _log_dirs_of(self, broker: BrokerId) -> tuple[LogDir, ...] | RebalanceError | None:
         action = f"describe the log dirs of broker {broker}"
-        client = await self._connected(CALL_SECONDS - _BROKER_SECONDS)
-        try:
-            answer = await self._in_thread(lambda: client.log_dirs_of(broker), _BROKER_SECONDS)
-        except (TimeoutError, client_errors.KafkaError) as error:
-            _log.info("%s", unreachable(self._settings, action, error))
+        answer = await self._of_broker(action, lambda client: client.log_dirs_of(broker))
+        if isinstance(answer, RebalanceError):
             return None
         code = getattr(answer, "error_code", None) or 0
         if code:
             return self._failure(action, client_errors.for_code(code)())
         return tuple(_log_dir(row) for row in answer.results if row.error_code == 0)
 
-    async def _groups_of(self, broker: BrokerId) -> Collection[Any]:
-        action = f"list the consumer groups of broker {broker}"
+    async def _alter_log_dirs_of(
+        self, broker: BrokerId, paths: Mapping[TopicPartition, str]
+    ) -> dict[ReplicaKey, LogDirCode]:
+        def send(client: _Client) -> Any:
+            if self._before_order is not None:
+                self._before_order()
+            return client.alter_log_dirs_of(broker, paths)
+
+        answer = await self._of_broker(f"move replicas between the log dirs of broker {broker}", send)
+        topics = () if isinstance(answer, RebalanceError) else answer.results
+        rows = [(topic.topic_name, row) for topic in topics for row in topic.partitions]
+        return {
+            (TopicPartition(topic, row.partition_index), broker): _DIR_CODES.get(row.error_code, LogDirCode.UNKNOWN)
+            for topic, row in rows
+        }
+
+    async def _of_broker(self, action: str, call: Callable[[_Client], Any]) -> Any:
+        """What one broker answers, or the error of one that does not."""
         client = await self._connected(CALL_SECONDS - _BROKER_SECONDS)
         try:
-            answer = await self._in_thread(lambda: client.groups_of(broker), _BROKER_SECONDS)
+            return await self._in_thread(lambda: call(client), _BROKER_SECONDS)
         except (TimeoutError, client_errors.KafkaError) as error:
-            raise self._failure(action, error) from error
+            _log.info("%s", unreachable(self._settings, action, error))
+            return self._failure(action, error)
+
+    async def _groups_of(self, broker: BrokerId) -> Collection[Any]:
+        action = f"list the consumer groups of broker {broker}"
+        answer = await self._of_broker(action, lambda client: client.groups_of(broker))
+        if isinstance(answer, RebalanceError):
+            raise answer
         if answer.error_code:
             raise self._failure(action, client_errors.for_code(answer.error_code)())
         groups: Collection[Any] = answer.groups

@@ -16,6 +16,7 @@ SETTINGS = ConnectionSettings("kafka:9092")
 ORDERS = {
     "alter_reassignments": ({TopicPartition("t", 0): None},),
     "elect_preferred": ([TopicPartition("t", 0)],),
+    "alter_log_dirs": ({(TopicPartition("t", 0), 1): "/data/1"},),
     "alter_topic_configs": ({"t": []},),
     "alter_broker_configs": ({1: []},),
 }
