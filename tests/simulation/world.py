@@ -19,7 +19,7 @@ from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, RE
 from kafka_rebalance.kube.binding_store import BindingStore
 
 LAST_SECONDS = 1800.0
-"""The time after the last fault by which all requested work has ended."""
+"""So long after all faults have ended, everything that was asked for has ended too."""
 ENDED = {
     "Succeeded", "NothingToDo", "Undone", "TakenOver", "InsufficientBrokers", "UnknownBroker", "UnknownTopic",
     "NothingSelected", "ClusterOwnedElsewhere", "ReplicationThrottleLower", "NothingToUndo", "InsufficientDisk",
@@ -136,7 +136,7 @@ class World:
             self.kafka.come_back(broker)
 
     async def _calm_down(self):
-        """From now on there are no faults, and nothing blocks the work."""
+        """From now on nothing goes wrong, and nobody holds anything up."""
         self.note("*** all faults end")
         self.faults.calm = True
         for broker in sorted(self.kafka.dead):
@@ -185,11 +185,7 @@ class World:
             return False
         if reason == "AwaitingApproval":
             self._approve(metadata, body)
-        # If a rebalance ended before its connection was refused, its status is not updated any more, even after an
-        # edit.
-        refused = "connectionRef" not in body["spec"]["kafka"] and self.kube.has_connection
-        seen = reason in ENDED and body["status"].get("observedGeneration") == metadata["generation"]
-        return seen or (refused and reason in ENDED)
+        return reason in ENDED and body["status"].get("observedGeneration") == metadata["generation"]
 
     def _approve(self, metadata, body):
         made = body["status"].get("plan", {}).get("hash")

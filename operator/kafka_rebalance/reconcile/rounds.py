@@ -388,8 +388,9 @@ class Rounds:
         except Exception:
             log.exception("cluster %s: status of its throttle resources not written", self._cluster_id)
         for rebalance in list(self.rebalances.values()):
-            if rebalance.record.run is not None and not rebalance.record.run.open and not rebalance.desired.deleting:
-                continue  # finished: what happens to the cluster now does not concern it
+            run, desired = rebalance.record.run, rebalance.desired
+            if run is not None and not run.open and not desired.deleting and run.planning_hash == desired.planning_hash:
+                continue  # finished, and not edited: what happens to the cluster now does not concern it
             try:
                 if rebalance.desired.deleting and error.reason in NO_CONNECTION_REASONS:
                     await self._prepare(rebalance, connected=False)

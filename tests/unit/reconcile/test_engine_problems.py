@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
+import pytest
 from tests.fakes.stopped_clock import NOON
-from tests.fakes.walked_operator import applied, flying
+from tests.fakes.walked_operator import NARROWER, applied, flying
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.reconcile.state.memory import Problem
@@ -36,3 +37,22 @@ async def test_a_start_that_is_on_record():
     operator.clock.at = NOON + timedelta(minutes=1)
     operator.kafka.arrive()
     await operator.until("Succeeded")
+
+
+@pytest.mark.parametrize(
+    ("edit", "state"), [({"topics": NARROWER}, "KafkaUnreachable"), ({"execution": {"maxUnhealthy": 9}}, "Succeeded")]
+)
+async def test_a_finished_one_that_is_edited_while_kafka_is_away(edit, state):
+    """Only if the new spec asks for another plan does it concern the cluster."""
+    operator = await flying()
+    operator.kafka.arrive()
+    await operator.until("Succeeded")
+
+    async def away():
+        raise Transient("KafkaUnreachable", "no answer")
+
+    operator.kafka.describe_cluster = away
+    operator.edit(**edit)
+    for _ in range(5):
+        await operator.round()
+    assert operator.state == state

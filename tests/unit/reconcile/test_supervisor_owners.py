@@ -338,6 +338,21 @@ class TestKafkaConnection:
         world.edit(REBALANCES, "a", "r", kafka=REF)
         await world.until(lambda: world.state("a") == "Succeeded")
 
+    async def test_a_finished_one_that_is_edited_without_permission(self, world):
+        """Its status is of the new spec. It still says what became of it, unless another plan is asked for."""
+        world.create("a", brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("a")
+        await world.until(lambda: world.state("a") == "Succeeded")
+        world.connection()
+        await world.until(lambda: world.owner["connection"] == "prod")
+        world.edit(REBALANCES, "a", "r", execution={"parallelPartitionCount": 2})
+        body = world.kube.resources[REBALANCES, "a", "r"]
+        await world.until(lambda: body["status"]["observedGeneration"] == body["metadata"]["generation"])
+        assert world.state("a") == "Succeeded"
+        world.edit(REBALANCES, "a", "r", brokers={"decommission": [2]})
+        await world.until(lambda: body["status"]["observedGeneration"] == body["metadata"]["generation"])
+        assert world.state("a") == "ClusterOwnedElsewhere"
+
     @pytest.mark.parametrize("edited", [False, True])
     async def test_takes_no_open_run_of_a_server_that_claimed_the_id_before(self, world, monkeypatch, edited):
         """No topic of the plan is there with its id: what it has begun is not ended here, nor rolled back.

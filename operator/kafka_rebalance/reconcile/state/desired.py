@@ -67,6 +67,11 @@ class Desired:
         return self.metadata.held
 
     @property
+    def edited(self) -> bool:
+        """Whether the status is of an earlier generation of the spec."""
+        return self.status.observed_generation != self.metadata.generation
+
+    @property
     def change_key(self) -> tuple[str, ...]:
         """Differs whenever a user asks for something else."""
         metadata = self.metadata

@@ -53,6 +53,8 @@ class UnconnectedResources:
                 rebalances.pop(uid, None)
             elif not await self._lifecycle.ended(rebalance):
                 await self._resources.report(rebalance, ClusterState("", {}), {}, error)
+            elif rebalance.desired.edited:
+                await self._resources.report(rebalance, ClusterState("", {}), {})  # of the new spec it says the same
         except RebalanceError as failed:
             log.warning("%s: status not written: %s", rebalance.name, failed.message)
         except Exception:
