@@ -19,7 +19,12 @@ from typing import Any, TypeVar
 
 from kafka.admin import KafkaAdminClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
-from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest, ListGroupsRequest
+from kafka.protocol.admin import (
+    AlterPartitionReassignmentsRequest,
+    DescribeClusterRequest,
+    DescribeLogDirsRequest,
+    ListGroupsRequest,
+)
 
 from kafka import TopicPartition as ClientPartition
 from kafka import errors as client_errors
@@ -86,6 +91,8 @@ _DIR_CODES: dict[int, LogDirCode] = {
 class _Client(KafkaAdminClient):  # type: ignore[misc]
     """kafka-python's client, cleaned up if it cannot connect, and with the requests that it does not offer."""
 
+    _controller_id: int | None
+
     def __init__(self, **config: Any) -> None:
         self._version: KafkaVersion | None = None
         self._version_due = float("-inf")
@@ -97,6 +104,34 @@ class _Client(KafkaAdminClient):  # type: ignore[misc]
             with contextlib.suppress(AttributeError):
                 self.close()
             raise
+
+    def alter(
+        self, orders: Mapping[ClientPartition, list[int] | None], before_order: Callable[[], None]
+    ) -> dict[ClientPartition, type[Exception] | None]:
+        """The error of each partition. ``before_order`` is called right before each attempt to send.
+
+        The client's own call has no such moment: it looks for the controller first, and sends again if another broker
+        has become the controller.
+        """
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=SOCKET_TIMEOUT_MS, topics=self._process_alter_partition_reassignments_input(orders)
+        )
+
+        async def attempt() -> Any:
+            if self._controller_id is None:
+                self._controller_id = await self._refresh_controller_id()
+            before_order()
+            return await self._manager.send(request, node_id=self._controller_id)
+
+        answer = self._manager.run(attempt)
+        if answer.error_code == client_errors.NotControllerError.errno:
+            self._controller_id = None
+            answer = self._manager.run(attempt)
+        if answer.error_code:
+            raise client_errors.for_code(answer.error_code)
+        rows = [(topic.name, row) for topic in answer.responses for row in topic.partitions]
+        errors = {ClientPartition(name, row.partition_index): row.error_code for name, row in rows}
+        return {tp: client_errors.for_code(code) if code else None for tp, code in errors.items()}
 
     def log_dirs_of(self, broker: int) -> Any:
         """Everything that one broker holds; the client's own call drops the error code of the response."""
@@ -158,7 +193,7 @@ class ReassignmentClient:
         self,
         settings: ConnectionSettings,
         tokens: TokenSource | None = None,
-        before_order: Callable[[], None] | None = None,
+        before_order: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._tokens = tokens
@@ -247,12 +282,7 @@ class ReassignmentClient:
             for tp, replicas in orders.items()
         }
 
-        def send(client: _Client) -> Any:
-            if self._before_order is not None:
-                self._before_order()
-            return client.alter_partition_reassignments(wanted, timeout_ms=SOCKET_TIMEOUT_MS)
-
-        answered = await self._call("alter reassignments", send)
+        answered = await self._call("alter reassignments", lambda client: client.alter(wanted, self._before_order))
         return {
             TopicPartition(tp.topic, tp.partition): _CODES.get(error, AlterCode.UNKNOWN)
             for tp, error in answered.items()

@@ -1,15 +1,19 @@
-"""What the client over kafka-python makes of what the brokers say of themselves."""
+"""What the client over kafka-python makes of what the brokers say, and when it sends orders."""
 
+import asyncio
 import threading
 from types import SimpleNamespace
 
 import pytest
 
 from kafka import errors as client_errors
-from kafka_rebalance.errors import Permanent
+from kafka_rebalance.errors import Permanent, Transient
+from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.kafka.reassignment import ReassignmentClient, _Client, _shares
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.kafka_version import KafkaVersion
+from kafka_rebalance.model.topology import TopicPartition, replicas_of
 
 
 class Client(_Client):
@@ -108,3 +112,50 @@ async def test_a_request_that_brokers_lack():
     assert refused.value.reason == "KafkaTooOld"
     assert "'DescribeCluster' protocol. The operator needs Kafka 2.8 or later: upgrade" in refused.value.message
     await client.close()
+
+
+class Controllers(Client):
+    """Broker 1 is no controller any more, broker 2 is. ``lead``: what happens while the controller is looked for."""
+
+    def __init__(self, lead=lambda: None):
+        super().__init__({})
+        self._controller_id, self._manager = 1, self
+        self.lead, self.sent_to = lead, []
+
+    def run(self, call):
+        return asyncio.run(call())
+
+    async def _refresh_controller_id(self):
+        self.lead()
+        return 2
+
+    async def send(self, request, node_id):
+        self.sent_to.append(node_id)
+        rows = [SimpleNamespace(partition_index=0, error_code=0)]
+        code = 0 if node_id == 2 else client_errors.NotControllerError.errno
+        return SimpleNamespace(error_code=code, responses=[SimpleNamespace(name="t", partitions=rows)])
+
+
+ORDERS = {TopicPartition("t", 0): replicas_of(1, 2)}
+
+
+class TestOrders:
+    async def test_are_sent_again_to_the_new_controller(self):
+        """The broker that is no controller has carried out nothing."""
+        client = ReassignmentClient(ConnectionSettings(bootstrap_servers="kafka:9092"))
+        client._client = controllers = Controllers()
+        assert await client.alter(ORDERS) == {TopicPartition("t", 0): AlterCode.OK}
+        assert controllers.sent_to == [1, 2]
+        await client.close()
+
+    async def test_are_not_sent_again_by_an_operator_that_does_not_lead_any_more(self):
+        """The Lease is lost while the controller is looked for."""
+        leads = [True]
+        fence = Fence(lambda: leads[0])
+        client = ReassignmentClient(ConnectionSettings(bootstrap_servers="kafka:9092"), before_order=fence.check)
+        client._client = controllers = Controllers(lambda: leads.__setitem__(0, False))
+        with pytest.raises(Transient) as refused:
+            await client.alter(ORDERS)
+        assert refused.value.reason == "NotLeading"
+        assert controllers.sent_to == [1]
+        await client.close()
