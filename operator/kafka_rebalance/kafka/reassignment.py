@@ -1,4 +1,4 @@
-"""Reassignments, log dirs and the list of brokers, through kafka-python: the only file that imports it.
+"""Reassignments, log dirs and the list of brokers, through kafka-python.
 
 librdkafka lacks KIP-455's two calls and log dirs. And it aborts the process when it describes a cluster whose brokers
 are all fenced, as they are for a moment after the quorum hung (in 2.16 `rd_kafka_DescribeClusterResponse_parse` fails
@@ -10,24 +10,12 @@ for the controller.
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from kafka.admin import KafkaAdminClient
-from kafka.net.sasl.oauth import AbstractTokenProvider
-from kafka.protocol.admin import (
-    AlterPartitionReassignmentsRequest,
-    DescribeClusterRequest,
-    DescribeLogDirsRequest,
-    ListGroupsRequest,
-)
-
-from kafka import TopicPartition as ClientPartition
-from kafka import errors as client_errors
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, too_old, unreachable
 from kafka_rebalance.kafka.oauth_tokens import TokenSource
@@ -41,28 +29,28 @@ from kafka_rebalance.kafka.ports import (
     Reassignment,
     ReplicaKey,
 )
-from kafka_rebalance.kafka.settings import SOCKET_TIMEOUT_MS, ConnectionSettings, kafka_python_config
-from kafka_rebalance.model.kafka_version import KafkaVersion
+from kafka_rebalance.kafka.python_client import (
+    BROKER_SECONDS,
+    TOO_OLD,
+    ClientPartition,
+    PythonClient,
+    TokenProvider,
+    client_errors,
+)
+from kafka_rebalance.kafka.settings import ConnectionSettings, kafka_python_config
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
 
 T = TypeVar("T")
 
 PARTITIONS_PER_ALTER = 2_000
 """The controller answers with an unknown error to what exceeds 10,000 records of one request."""
-_BROKER_SECONDS = 4.0
 _CALL_SHARE_SECONDS = 2.0
 """The part of a call's time that connecting leaves for the call itself."""
 _STALE_SECONDS = 3.0
 """For a read over an existing connection; the rest of the call's time is for a new one."""
 _ATTEMPT_SECONDS = (1.5, 1.5, 2.0, 3.0)
-_VERSION_SECONDS = 60.0
-"""How long a version is believed: the brokers may be upgraded while we are connected."""
 _THREADS = 16
-_TOO_OLD = (client_errors.IncompatibleBrokerVersion, client_errors.UnsupportedVersionError)
 _log = logging.getLogger(__name__)
-
-# kafka-python logs every request, its configuration and every failed attempt; we get errors as exceptions.
-logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 _IDLE = {"Empty", "Dead"}
 """States of a group without members."""
@@ -88,100 +76,6 @@ _DIR_CODES: dict[int, LogDirCode] = {
 }
 
 
-class _Client(KafkaAdminClient):  # type: ignore[misc]
-    """kafka-python's client, cleaned up if it cannot connect, and with the requests that it does not offer."""
-
-    _controller_id: int | None
-
-    def __init__(self, **config: Any) -> None:
-        self._version: KafkaVersion | None = None
-        self._version_due = float("-inf")
-        try:
-            super().__init__(**config)
-        except BaseException:
-            # Otherwise each failed attempt leaves a thread and three file descriptors behind.
-            self._closed = False
-            with contextlib.suppress(AttributeError):
-                self.close()
-            raise
-
-    def alter(
-        self, orders: Mapping[ClientPartition, list[int] | None], before_order: Callable[[], None]
-    ) -> dict[ClientPartition, type[Exception] | None]:
-        """The error of each partition. ``before_order`` is called right before each attempt to send.
-
-        The client's own call has no such moment: it looks for the controller first, and sends again if another broker
-        has become the controller.
-        """
-        request = AlterPartitionReassignmentsRequest(
-            timeout_ms=SOCKET_TIMEOUT_MS, topics=self._process_alter_partition_reassignments_input(orders)
-        )
-
-        async def attempt() -> Any:
-            if self._controller_id is None:
-                self._controller_id = await self._refresh_controller_id()
-            before_order()
-            return await self._manager.send(request, node_id=self._controller_id)
-
-        answer = self._manager.run(attempt)
-        if answer.error_code == client_errors.NotControllerError.errno:
-            self._controller_id = None
-            answer = self._manager.run(attempt)
-        if answer.error_code:
-            raise client_errors.for_code(answer.error_code)
-        rows = [(topic.name, row) for topic in answer.responses for row in topic.partitions]
-        errors = {ClientPartition(name, row.partition_index): row.error_code for name, row in rows}
-        return {tp: client_errors.for_code(code) if code else None for tp, code in errors.items()}
-
-    def log_dirs_of(self, broker: int) -> Any:
-        """Everything that one broker holds; the client's own call drops the error code of the response."""
-        request = DescribeLogDirsRequest(topics=None)
-        return self._manager.run(lambda: self._manager.send(request, broker, _BROKER_SECONDS * 1000))
-
-    def alter_log_dirs_of(self, broker: int, paths: Mapping[TopicPartition, str]) -> Any:
-        """Ask one broker for these log dirs; the client's own call has no time limit for each broker."""
-        request = self._alter_replica_log_dirs_requests({(*tp, broker): path for tp, path in paths.items()})[broker]
-        return self._manager.run(lambda: self._manager.send(request, broker, _BROKER_SECONDS * 1000))
-
-    def groups_of(self, broker: int) -> Any:
-        """All groups that one broker coordinates, of every type."""
-        return self._manager.run(lambda: self._manager.send(ListGroupsRequest(), broker, _BROKER_SECONDS * 1000))
-
-    def cluster(self, *, operations: bool = False) -> Any:
-        """The unfenced brokers, and what we may do; the client's own call includes the fenced ones."""
-        request = DescribeClusterRequest(include_fenced_brokers=False, include_cluster_authorized_operations=operations)
-        return self._manager.run(lambda: self._manager.send(request))
-
-    def version(self) -> KafkaVersion | None:
-        """The levels of metadata.version, from any broker: those last known if it does not answer. None: not known yet.
-
-        Brokers without features report no level.
-        """
-        if time.monotonic() >= self._version_due:
-            self._version_due = time.monotonic() + _VERSION_SECONDS
-            try:
-                found = self.describe_features().get("metadata.version", {})
-            except _TOO_OLD:
-                found = {}
-            except client_errors.KafkaError as error:
-                # Other requests to the cluster must not fail because this is missing: a broker may just have died.
-                _log.info("the version of Kafka is not known: %s", type(error).__name__)
-                return self._version
-            levels = (found[kind][1] if kind in found else None for kind in ("supported", "finalized"))
-            self._version = KafkaVersion(*levels)
-        return self._version
-
-
-class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
-    """kafka-python's view of a `TokenSource`."""
-
-    def __init__(self, tokens: TokenSource) -> None:
-        self._tokens = tokens
-
-    def token(self) -> str:
-        return self._tokens.token().value
-
-
 class ReassignmentClient:
     """One cluster through kafka-python. ``tokens`` are required for OAUTHBEARER.
 
@@ -199,7 +93,7 @@ class ReassignmentClient:
         self._tokens = tokens
         self._before_order = before_order
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kafka-reassignment")
-        self._client: _Client | None = None
+        self._client: PythonClient | None = None
         self._building = asyncio.Lock()
 
     async def describe_cluster(self) -> ClusterInfo:
@@ -301,9 +195,8 @@ class ReassignmentClient:
     async def _alter_log_dirs_of(
         self, broker: BrokerId, paths: Mapping[TopicPartition, str]
     ) -> dict[ReplicaKey, LogDirCode]:
-        def send(client: _Client) -> Any:
-            if self._before_order is not None:
-                self._before_order()
+        def send(client: PythonClient) -> Any:
+            self._before_order()
             return client.alter_log_dirs_of(broker, paths)
 
         answer = await self._of_broker(f"move replicas between the log dirs of broker {broker}", send)
@@ -314,11 +207,11 @@ class ReassignmentClient:
             for topic, row in rows
         }
 
-    async def _of_broker(self, action: str, call: Callable[[_Client], Any]) -> Any:
+    async def _of_broker(self, action: str, call: Callable[[PythonClient], Any]) -> Any:
         """What one broker answers, or the error of one that does not."""
-        client = await self._connected(CALL_SECONDS - _BROKER_SECONDS)
+        client = await self._connected(CALL_SECONDS - BROKER_SECONDS)
         try:
-            return await self._in_thread(lambda: call(client), _BROKER_SECONDS)
+            return await self._in_thread(lambda: call(client), BROKER_SECONDS)
         except (TimeoutError, client_errors.KafkaError) as error:
             _log.info("%s", unreachable(self._settings, action, error))
             return self._failure(action, error)
@@ -333,7 +226,7 @@ class ReassignmentClient:
         groups: Collection[Any] = answer.groups
         return groups
 
-    async def _read(self, action: str, call: Callable[[_Client], T]) -> T:
+    async def _read(self, action: str, call: Callable[[PythonClient], T]) -> T:
         """Retry once on a new connection: a broken one says nothing about the cluster."""
         if self._client is None:
             return await self._call(action, call)
@@ -343,7 +236,7 @@ class ReassignmentClient:
             _log.debug("%s; asking again on a new connection", stale)
             return await self._call(action, call, CALL_SECONDS - _STALE_SECONDS)
 
-    async def _call(self, action: str, call: Callable[[_Client], T], seconds: float = CALL_SECONDS) -> T:
+    async def _call(self, action: str, call: Callable[[PythonClient], T], seconds: float = CALL_SECONDS) -> T:
         deadline = time.monotonic() + seconds
         client = await self._connected(seconds - _CALL_SHARE_SECONDS)
         try:
@@ -353,7 +246,7 @@ class ReassignmentClient:
             self._drop(client)
             raise self._failure(action, error) from error
 
-    async def _connected(self, seconds: float) -> _Client:
+    async def _connected(self, seconds: float) -> PythonClient:
         """The client, created on first use; raises if that takes longer than ``seconds``."""
         deadline = time.monotonic() + seconds
         async with self._building:
@@ -361,14 +254,14 @@ class ReassignmentClient:
                 self._client = await self._connect(deadline)
             return self._client
 
-    async def _connect(self, deadline: float) -> _Client:
+    async def _connect(self, deadline: float) -> PythonClient:
         """Several attempts: kafka-python picks a random server and waits for that one, even if it hangs."""
         # In a thread: OpenSSL reads certificates and keys.
         config = await self._in_thread(lambda: kafka_python_config(self._settings), CALL_SECONDS)
         if self._tokens is not None:
             # First, because kafka-python reports a missing token as a connection that was closed.
             await self._in_thread(self._tokens.token, CALL_SECONDS)
-            config["sasl_oauth_token_provider"] = _TokenProvider(self._tokens)
+            config["sasl_oauth_token_provider"] = TokenProvider(self._tokens)
         why: Exception = TimeoutError()
         for attempt in _ATTEMPT_SECONDS:
             left = min(attempt, deadline - time.monotonic())
@@ -376,7 +269,7 @@ class ReassignmentClient:
                 break
             config["bootstrap_timeout_ms"] = round(left * 1000)
             try:
-                return await self._in_thread(lambda: _Client(**config), CALL_SECONDS)
+                return await self._in_thread(lambda: PythonClient(**config), CALL_SECONDS)
             except client_errors.KafkaTimeoutError as silent:
                 why = silent
             except (TimeoutError, OSError, client_errors.KafkaError) as failed:
@@ -387,7 +280,7 @@ class ReassignmentClient:
         async with asyncio.timeout(seconds):
             return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
-    def _drop(self, client: _Client | None) -> None:
+    def _drop(self, client: PythonClient | None) -> None:
         """Drop the client and close it in the background, which also ends the threads that wait in it."""
         if client is None:
             return
@@ -401,7 +294,7 @@ class ReassignmentClient:
         detail = "timed out" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         if isinstance(error, client_errors.SaslAuthenticationFailedError):
             return authentication_failed(self._settings, detail)
-        if isinstance(error, _TOO_OLD):
+        if isinstance(error, TOO_OLD):
             return too_old(self._settings, action, detail)
         if isinstance(error, client_errors.AuthorizationError):
             return authorization_failed(self._settings, action, type(error).__name__)

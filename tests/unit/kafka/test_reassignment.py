@@ -10,24 +10,17 @@ from kafka import errors as client_errors
 from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.ports import AlterCode
-from kafka_rebalance.kafka.reassignment import ReassignmentClient, _Client, _shares
+from kafka_rebalance.kafka.python_client import PythonClient
+from kafka_rebalance.kafka.reassignment import ReassignmentClient, _shares
 from kafka_rebalance.kafka.settings import ConnectionSettings
-from kafka_rebalance.model.kafka_version import KafkaVersion
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 
 
-class Client(_Client):
-    """Without connections. ``features`` is the answer, or the error; ``asked`` counts the requests."""
+class Client(PythonClient):
+    """Without connections, to brokers that are too old."""
 
-    def __init__(self, features):
-        self._version, self._version_due = None, float("-inf")
-        self.features, self.asked = features, 0
-
-    def describe_features(self):
-        self.asked += 1
-        if isinstance(self.features, Exception):
-            raise self.features
-        return self.features
+    def __init__(self):
+        self._version, self._version_due = None, float("inf")
 
     def cluster(self):
         raise client_errors.IncompatibleBrokerVersion("Kafka broker does not support the 'DescribeCluster' protocol.")
@@ -51,41 +44,6 @@ class TestShareGroups:
         assert _shares(SimpleNamespace(group_id="g", **told)) is shares
 
 
-class TestVersion:
-    @pytest.mark.parametrize(
-        ("features", "version"),
-        [
-            ({"metadata.version": {"supported": (7, 30), "finalized": (30, 30)}}, KafkaVersion(30, 30)),
-            ({"metadata.version": {"supported": (1, 21)}, "kraft.version": {"supported": (0, 1)}}, KafkaVersion(21)),
-            ({"group.version": {"supported": (0, 1)}}, KafkaVersion()),
-            (client_errors.IncompatibleBrokerVersion("no ApiVersions of version 3"), KafkaVersion()),
-        ],
-        ids=["KRaft", "none in force", "ZooKeeper", "before features"],
-    )
-    def test_by_its_features(self, features, version):
-        assert Client(features).version() == version
-
-    def test_is_asked_for_once_a_minute(self, monkeypatch):
-        """The brokers may be upgraded while we are connected."""
-        now = 100.0
-        monkeypatch.setattr("kafka_rebalance.kafka.reassignment.time.monotonic", lambda: now)
-        client = Client({"metadata.version": {"supported": (7, 28)}})
-        assert (client.version(), client.version(), client.asked) == (KafkaVersion(28), KafkaVersion(28), 1)
-        client.features, now = {"metadata.version": {"supported": (7, 30)}}, now + 61
-        assert (client.version(), client.asked) == (KafkaVersion(30), 2)
-
-    def test_a_broker_that_does_not_answer_is_no_error(self, monkeypatch):
-        """The call that it is part of has its answer; what was known of the version stays."""
-        now = 0.0
-        monkeypatch.setattr("kafka_rebalance.kafka.reassignment.time.monotonic", lambda: now)
-        client = Client(client_errors.KafkaConnectionError("broker 1 is gone"))
-        assert client.version() is None
-        client.features, now = {"metadata.version": {"supported": (7, 30)}}, 61
-        assert client.version() == KafkaVersion(30)
-        client.features, now = client_errors.KafkaTimeoutError("no answer"), 122
-        assert client.version() == KafkaVersion(30)
-
-
 async def test_the_settings_are_rendered_in_a_thread(monkeypatch):
     """OpenSSL reads certificates and keys meanwhile: the event loop must not wait."""
     threads = []
@@ -106,7 +64,7 @@ async def test_the_settings_are_rendered_in_a_thread(monkeypatch):
 async def test_a_request_that_brokers_lack():
     """Not an outage: waiting does not help."""
     client = ReassignmentClient(ConnectionSettings(bootstrap_servers="kafka:9092"))
-    client._client = Client({})
+    client._client = Client()
     with pytest.raises(Permanent) as refused:
         await client.describe_cluster()
     assert refused.value.reason == "KafkaTooOld"
@@ -118,7 +76,7 @@ class Controllers(Client):
     """Broker 1 is no controller any more, broker 2 is. ``lead``: what happens while the controller is looked for."""
 
     def __init__(self, lead=lambda: None):
-        super().__init__({})
+        super().__init__()
         self._controller_id, self._manager = 1, self
         self.lead, self.sent_to = lead, []
 

@@ -1,0 +1,56 @@
+"""kafka-python's client and what it adds: the version of the cluster."""
+
+import pytest
+
+from kafka import errors as client_errors
+from kafka_rebalance.kafka.python_client import PythonClient
+from kafka_rebalance.model.kafka_version import KafkaVersion
+
+
+class Client(PythonClient):
+    """Without connections. ``features`` is the answer, or the error; ``asked`` counts the requests."""
+
+    def __init__(self, features):
+        self._version, self._version_due = None, float("-inf")
+        self.features, self.asked = features, 0
+
+    def describe_features(self):
+        self.asked += 1
+        if isinstance(self.features, Exception):
+            raise self.features
+        return self.features
+
+
+class TestVersion:
+    @pytest.mark.parametrize(
+        ("features", "version"),
+        [
+            ({"metadata.version": {"supported": (7, 30), "finalized": (30, 30)}}, KafkaVersion(30, 30)),
+            ({"metadata.version": {"supported": (1, 21)}, "kraft.version": {"supported": (0, 1)}}, KafkaVersion(21)),
+            ({"group.version": {"supported": (0, 1)}}, KafkaVersion()),
+            (client_errors.IncompatibleBrokerVersion("no ApiVersions of version 3"), KafkaVersion()),
+        ],
+        ids=["KRaft", "none in force", "ZooKeeper", "before features"],
+    )
+    def test_by_its_features(self, features, version):
+        assert Client(features).version() == version
+
+    def test_is_asked_for_once_a_minute(self, monkeypatch):
+        """The brokers may be upgraded while we are connected."""
+        now = 100.0
+        monkeypatch.setattr("kafka_rebalance.kafka.python_client.time.monotonic", lambda: now)
+        client = Client({"metadata.version": {"supported": (7, 28)}})
+        assert (client.version(), client.version(), client.asked) == (KafkaVersion(28), KafkaVersion(28), 1)
+        client.features, now = {"metadata.version": {"supported": (7, 30)}}, now + 61
+        assert (client.version(), client.asked) == (KafkaVersion(30), 2)
+
+    def test_a_broker_that_does_not_answer_is_no_error(self, monkeypatch):
+        """The call that it is part of has its answer; what was known of the version stays."""
+        now = 0.0
+        monkeypatch.setattr("kafka_rebalance.kafka.python_client.time.monotonic", lambda: now)
+        client = Client(client_errors.KafkaConnectionError("broker 1 is gone"))
+        assert client.version() is None
+        client.features, now = {"metadata.version": {"supported": (7, 30)}}, 61
+        assert client.version() == KafkaVersion(30)
+        client.features, now = client_errors.KafkaTimeoutError("no answer"), 122
+        assert client.version() == KafkaVersion(30)
