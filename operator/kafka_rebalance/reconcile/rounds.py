@@ -364,16 +364,9 @@ class Rounds:
                 await self._lifecycle.hand_over(rebalance, self.rebalances)
 
     async def _report(self, rebalance: Rebalance, cluster: ClusterState, problem: RebalanceError | None = None) -> None:
-        """Write the status. An API server that does not answer holds up neither this rebalance nor the others.
-
-        Nothing more is said of a resource that only finalizers of others keep: its run has ended.
-        """
+        """Write the status. An API server that does not answer holds up neither this rebalance nor the others."""
         try:
-            metadata = rebalance.desired.metadata
-            if metadata.deleting and not metadata.held:
-                exists = await self._resources.exists(metadata.namespace, metadata.name, metadata.uid)
-            else:
-                exists = await self._resources.report(rebalance, cluster, self._observer.replica_bytes, problem)
+            exists = await self._resources.report(rebalance, cluster, self._observer.replica_bytes, problem)
         except RebalanceError as error:
             log.warning("%s: status not written: %s", rebalance.name, error.message)
             return

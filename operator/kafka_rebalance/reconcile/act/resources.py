@@ -154,10 +154,15 @@ class Resources:
         replica_bytes: ReplicaBytes,
         problem: RebalanceError | None = None,
     ) -> bool:
-        """Write the status if it is due, and an event if Ready's reason changed. False: it is gone."""
-        now = self._now()
+        """Write the status if it is due, and an event if Ready's reason changed. False: it is gone.
+
+        The status of a resource that only finalizers of others keep stays as it is: its run has ended.
+        """
+        now, metadata = self._now(), rebalance.desired.metadata
+        if metadata.deleting and not metadata.held:
+            return await self.exists(metadata.namespace, metadata.name, metadata.uid)
         status = build_status(rebalance, cluster, replica_bytes, now=now, problem=problem)
-        written, metadata = rebalance.memory.written, rebalance.desired.metadata
+        written = rebalance.memory.written
         rebalance.memory = replace(rebalance.memory, built=status)
         if written is not None and not due(written, status, rebalance.memory.written_at, now):
             return True
