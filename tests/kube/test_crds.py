@@ -4,19 +4,11 @@ import re
 from typing import Any
 
 import pytest
+from tests.kube.bad_connections import BAD_CONNECTIONS
+from tests.kube.bad_rebalances import BAD_REBALANCES, BAD_THROTTLES
 from tests.kube.namespaces import Namespace
-from tests.kube.specs import (
-    BAD_CONNECTIONS,
-    BAD_REBALANCES,
-    BAD_THROTTLES,
-    CREDENTIALS,
-    EVERYTHING,
-    MOST_BYTES,
-    NULLS,
-    REFUSED,
-    STRATEGIES,
-    BadInput,
-)
+from tests.kube.spec_parts import BadInput
+from tests.kube.specs import CREDENTIALS, EVERYTHING, MOST_BYTES, NULLS, REFUSED, STRATEGIES
 
 SCRAM = {"mechanism": "SCRAM-SHA-512", "username": "u", "secretRef": {"name": "user"}}
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 from tests.pipeline.clusters_by_hand import CLUSTER
-from tests.pipeline.test_job import DAY
+from tests.pipeline.dirty_samples import DAY
 from tests.pipeline.test_window_job import NOW, numbers, random_samples
 
 from kafka_rebalance.pipeline import job

@@ -11,7 +11,8 @@ import pyarrow.parquet
 import pytest
 from pyspark.errors import StreamingQueryException
 from tests.pipeline.clusters_by_hand import CLUSTER, START, Samples
-from tests.pipeline.test_job import DAY, model_of
+from tests.pipeline.dirty_samples import DAY
+from tests.pipeline.test_job import model_of
 
 from kafka_rebalance.pipeline import job, window_stream
 from kafka_rebalance.pipeline.lake import Lake

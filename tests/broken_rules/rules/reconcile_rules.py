@@ -136,7 +136,7 @@ RECONCILE_RULES = (
         "    _refused,\n",
         "",
         (
-            "tests/unit/reconcile/test_supervisor_owners.py::TestKafkaConnection::test_permission_that_is_lost_in_mid_run",
+            "tests/unit/reconcile/test_supervisor_connections.py::TestPermission::test_permission_that_is_lost_in_mid_run",
         ),
     ),
 )

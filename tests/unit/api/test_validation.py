@@ -4,18 +4,10 @@ import re
 from typing import Any
 
 import pytest
-from tests.kube.specs import (
-    BAD_CONNECTIONS,
-    BAD_REBALANCES,
-    BAD_THROTTLES,
-    CREDENTIALS,
-    EVERYTHING,
-    MOST_BYTES,
-    NULLS,
-    REFUSED,
-    STRATEGIES,
-    BadInput,
-)
+from tests.kube.bad_connections import BAD_CONNECTIONS
+from tests.kube.bad_rebalances import BAD_REBALANCES, BAD_THROTTLES
+from tests.kube.spec_parts import BadInput
+from tests.kube.specs import CREDENTIALS, EVERYTHING, MOST_BYTES, NULLS, REFUSED, STRATEGIES
 
 from kafka_rebalance.api.v1alpha1 import parse_connection, parse_spec, parse_throttle
 from kafka_rebalance.api.validation import without_nulls

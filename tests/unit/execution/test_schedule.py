@@ -41,7 +41,7 @@ class TestLimits:
         assert names(chosen({"t-0": stuck(10, ours=ours), "t-1": copying(11)}, p=1)) == expected
 
     def test_a_lowered_p_stops_new_ones_only(self):
-        """If P is lowered below what is in flight, nothing is sent until enough has drained."""
+        """If P is lowered below the number of partitions in flight, nothing is sent until enough has drained."""
         assert chosen({"t-0": flying(10), "t-1": flying(11), "t-2": copying(12)}, p=1) == Orders()
 
     def test_never_more_than_l_leader_movements(self):

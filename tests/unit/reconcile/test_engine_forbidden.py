@@ -57,14 +57,18 @@ async def rounds(operator, count):
 
 
 class TestTopicConfigs:
-    async def test_only_that_topic_waits(self, kafka, operator):
-        """And only its resource says so."""
+    async def forbidden_for_another(self, kafka, operator):
+        """A rebalance runs, and another one needs a topic that is forbidden."""
         operator.apply(**drain_broker_1("mine"))
         kafka.slow = {4}
         await operator.until_true(lambda: kafka.flying)
         kafka.forbidden = {"theirs"}
         apply_another(operator, "theirs")
         await rounds(operator, 5)
+
+    async def test_only_that_topic_waits(self, kafka, operator):
+        """And only its resource says so."""
+        await self.forbidden_for_another(kafka, operator)
         kafka.arrive()
         assert "theirs" not in await operator.until("Succeeded")
         assert all(1 not in replicas for replicas in kafka.lists("mine"))
@@ -76,12 +80,7 @@ class TestTopicConfigs:
         assert ready_of_another(operator)[0] == "Succeeded"
 
     async def test_a_rollback_beside_it(self, kafka, operator):
-        operator.apply(**drain_broker_1("mine"))
-        kafka.slow = {4}
-        await operator.until_true(lambda: kafka.flying)
-        kafka.forbidden = {"theirs"}
-        apply_another(operator, "theirs")
-        await rounds(operator, 5)
+        await self.forbidden_for_another(kafka, operator)
         operator.delete()
         kafka.slow = set()
         await rounds(operator, 30)

@@ -60,7 +60,7 @@ class HungStore(OperatorInMemory):
 
 class TestLoadModel:
     async def test_no_round_waits_for_it(self):
-        """After a restart the expected rates are read from it; what is in flight goes on without them."""
+        """After a restart the expected rates are read from it; reassignments in flight continue without them."""
         kafka = KafkaInMemory((1, 2), t=[[1]] * 4)
         kafka.slow = {2}
         operator = HungStore(kafka)

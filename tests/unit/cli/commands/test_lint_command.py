@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.fakes.whole_program import run_program
-from tests.kube.specs import BAD_REBALANCES, BadInput
+from tests.kube.bad_rebalances import BAD_REBALANCES
+from tests.kube.spec_parts import BadInput
 
 KAFKA = {"bootstrapServers": "kafka:9092"}
 EXAMPLES = sorted(

@@ -1,0 +1,98 @@
+"""The status of one partition while steps are paused, and while its list stays."""
+
+import dataclasses
+
+import pytest
+from tests.unit.execution.partition_states import MOVE, ROLLBACK, TP, state, status_of
+
+from kafka_rebalance.execution.partition_status import MovePhase, PartitionMove
+from kafka_rebalance.execution.steps import Alter, Elect
+from kafka_rebalance.model.topology import BrokerId, replicas_of
+
+
+class TestListsThatStay:
+    """Moves where the plan does not change the list."""
+
+    STAYS = dataclasses.replace(MOVE, target=MOVE.origin)
+
+    def test_a_partition_that_is_only_remembered_is_let_be(self):
+        """An earlier plan of the run moved it; its leader and order no longer matter."""
+        for found in (state(1, 2, 3, leader=2), state(3, 1, 2, leader=3)):
+            assert status_of(found, move=self.STAYS).phase is MovePhase.DONE
+
+    @pytest.mark.parametrize("origin", [(1, 2, 3), (3, 2, 1)])
+    def test_an_election_is_for_the_list_that_was_planned_from(self, origin):
+        """If the order changed meanwhile, another tool did it."""
+        move = dataclasses.replace(self.STAYS, origin=replicas_of(*origin), elects=True)
+        found = status_of(state(3, 1, 2, leader=3), move=move)
+        assert (found.phase, found.reason) == (MovePhase.SKIPPED, "Drifted")
+        assert "[3, 1, 2]" in found.message
+
+
+class TestPaused:
+    """Suspended, frozen or outside a window: only calls that lead to a rest point are sent."""
+
+    def test_no_partition_begins(self):
+        """The step that it would take is still reported."""
+        found = status_of(state(1, 2, 3), paused=True)
+        assert (found.phase, found.reason, found.call) == (MovePhase.WAITING, "Paused", None)
+        assert found.step == (4, 1, 2, 3)
+
+    def test_no_further_copy_is_begun_half_way(self):
+        """A partition at its replication factor is at a rest point, even with replicas still to move."""
+        assert status_of(state(4, 2, 3), paused=True).reason == "Paused"
+
+    def test_a_copy_too_many_is_dropped(self):
+        """Above the replication factor is not a rest point."""
+        found = status_of(state(4, 1, 2, 3, leader=4), paused=True)
+        assert found.phase is MovePhase.READY
+        assert len(found.call.replicas) == 3
+
+    def test_a_pending_election_passes(self):
+        """The order has changed already: Kafka would elect by itself, outside our limits."""
+        assert status_of(state(4, 5, 6, leader=5), paused=True).call == Elect(BrokerId(4))
+
+    def test_not_an_election_that_is_all_there_is_to_do(self):
+        """Nothing has begun, so the election is a step like any other."""
+        move = dataclasses.replace(MOVE, target=MOVE.origin, elects=True)
+        assert status_of(state(1, 2, 3, leader=2), move=move).call == Elect(BrokerId(1))
+        assert status_of(state(1, 2, 3, leader=2), move=move, paused=True).reason == "Paused"
+
+    def test_neither_one_that_an_earlier_plan_prepared(self):
+        """The plan that elects is new, so the earlier cause of the change does not matter."""
+        now = replicas_of(2, 1, 3)
+        move = dataclasses.replace(MOVE, planned_from=now, target=now, elects=True)
+        assert status_of(state(2, 1, 3, leader=1), move=move, paused=True).reason == "Paused"
+
+    def test_a_null_is_never_blocked(self):
+        """Cancelling remains possible during a freeze."""
+        assert status_of(state(4, 1, 2, 3, adding=(4,)), ROLLBACK, paused=True).cancel
+
+    def test_what_is_in_flight_goes_on(self):
+        """A pause only stops new steps."""
+        assert status_of(state(4, 1, 2, 3, adding=(4,)), paused=True).phase is MovePhase.IN_FLIGHT
+
+
+class TestOrderRepairUnderAPause:
+    """Section 5: freeze, suspend and windows never block an order repair."""
+
+    def test_an_order_repair_is_never_blocked(self):
+        """A null restored the set but not the order: the reorder to the origin is sent while new steps are paused."""
+        move = PartitionMove(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(4, 2, 3))
+        found = status_of(state(2, 3, 1, leader=1), ROLLBACK, move=move, paused=True)
+        assert found.call == Alter(replicas_of(1, 2, 3))
+
+
+class TestACopyThatIsNotInSync:
+    """In sync means the ISR in metadata, not an empty listing."""
+
+    def test_nothing_in_sync_goes_for_it(self):
+        """Broker 4 has the copy and the listing is empty, but metadata does not show 4 in the ISR yet: 1 stays."""
+        move = PartitionMove(TP, "id-1", replicas_of(1, 2), replicas_of(1, 2), replicas_of(2, 4))
+        found = status_of(state(1, 2, 4, isr=(1, 2), leader=2), move=move)
+        assert (found.phase, found.reason) == (MovePhase.WAITING, "CopyNotInSync")
+
+    def test_what_is_out_of_sync_itself_may_go(self):
+        """Dropping an out-of-sync replica does not reduce the ISR."""
+        move = PartitionMove(TP, "id-1", replicas_of(1, 2), replicas_of(1, 2), replicas_of(2, 4))
+        assert status_of(state(1, 2, 4, isr=(2,), leader=2), move=move).call == Alter(replicas_of(2, 4))
