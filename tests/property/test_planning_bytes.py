@@ -6,41 +6,13 @@ from dataclasses import replace
 from unittest import mock
 
 from hypothesis import given
-from ortools.sat.python import cp_model
-from tests.property.planning_judge import check, rack_cap, target_racks
+from tests.property.byte_optima import fewest_bytes
+from tests.property.planning_judge import check
 from tests.property.test_planning_properties import requests
 
 from kafka_rebalance.model.goals import Balance
 from kafka_rebalance.planning import PlanRequest, plan
 from kafka_rebalance.planning.replicas import replica_sets as sets
-
-
-def fewest_bytes(request: PlanRequest, violations: int, count_sumsq: int, moves: int) -> int:
-    """The fewest bytes of a plan with these figures, by a constraint solver."""
-    model, racks, brokers = cp_model.CpModel(), target_racks(request), sorted(request.targets)
-    partitions = [p for p in request.partitions if p.has_leader]
-    on = {(i, b): model.new_bool_var("") for i in range(len(partitions)) for b in brokers}
-    over, squares = [], []
-    for i, p in enumerate(partitions):
-        rf = len(p.replicas)
-        model.add(sum(on[i, b] for b in brokers) == rf)
-        for rack in {r for r in racks.values() if r is not None}:
-            over.append(model.new_int_var(0, rf, ""))
-            model.add(over[-1] >= sum(on[i, b] for b in brokers if racks[b] == rack) - rack_cap(racks, rf))
-    for b in brokers:
-        count = model.new_int_var(0, len(partitions), "")
-        squares.append(model.new_int_var(0, len(partitions) ** 2, ""))
-        model.add(count == sum(on[i, b] for i in range(len(partitions))))
-        model.add_multiplication_equality(squares[-1], [count, count])
-    new = [(p.size_bytes, on[i, b]) for i, p in enumerate(partitions) for b in brokers if b not in p.replicas]
-    model.add(sum(over) == violations)
-    model.add(sum(squares) == count_sumsq)
-    model.add(sum(var for _, var in new) == moves)
-    model.minimize(sum(size * var for size, var in new))
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    assert solver.solve(model) == cp_model.OPTIMAL
-    return round(solver.objective_value)
 
 
 class TestFewestBytes:

@@ -10,9 +10,9 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ortools.sat.python import cp_model
+from tests.property.byte_optima import fewest_bytes_within
 from tests.property.load_judge import check_load, use
-from tests.property.planning_judge import check, rack_cap, result, target_racks
+from tests.property.planning_judge import check, result
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.goals import LoadGoal, LoadResource, RackAwareness, Strategy
@@ -124,40 +124,6 @@ class TestRules:
             for found in (use(request_, result(request_, each)) for each in (made, without))
         ]
         assert above[0] <= above[1] + 1 + 1e-3 * sum(first.shares)
-
-
-def fewest_bytes_within(
-    request: PlanRequest, violations: int, count_sumsq: int | None, most: dict[int, float]
-) -> int | None:
-    """The fewest bytes of a plan with these figures (``count_sumsq`` None: any) and no broker above ``most`` bytes.
-
-    By a constraint solver.
-    """
-    model, racks, brokers = cp_model.CpModel(), target_racks(request), sorted(request.targets)
-    partitions = [p for p in request.partitions if p.has_leader]
-    on = {(i, b): model.new_bool_var("") for i in range(len(partitions)) for b in brokers}
-    over, squares = [], []
-    for i, p in enumerate(partitions):
-        rf = len(p.replicas)
-        model.add(sum(on[i, b] for b in brokers) == rf)
-        for rack in {r for r in racks.values() if r is not None}:
-            over.append(model.new_int_var(0, rf, ""))
-            model.add(over[-1] >= sum(on[i, b] for b in brokers if racks[b] == rack) - rack_cap(racks, rf))
-    for b in brokers:
-        count = model.new_int_var(0, len(partitions), "")
-        squares.append(model.new_int_var(0, len(partitions) ** 2, ""))
-        model.add(count == sum(on[i, b] for i in range(len(partitions))))
-        model.add_multiplication_equality(squares[-1], [count, count])
-        model.add(sum(p.size_bytes * on[i, b] for i, p in enumerate(partitions)) <= int(most[b]))
-    model.add(sum(over) <= violations)
-    if count_sumsq is not None:
-        model.add(sum(squares) == count_sumsq)
-    model.minimize(
-        sum(p.size_bytes * on[i, b] for i, p in enumerate(partitions) for b in brokers if b not in p.replicas)
-    )
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    return round(solver.objective_value) if solver.solve(model) == cp_model.OPTIMAL else None
 
 
 class TestAgainstTheSolver:
