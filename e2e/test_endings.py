@@ -49,7 +49,7 @@ class TestDeletion:
         status = rebalance.wait_state("RollbackTooLarge")
         assert condition(status, "Stalled") == "True"
         assert "maxData (1.0 MiB)" in state(status)[1]
-        wait_until("what was in flight is cancelled", lambda: not world.in_flight(topic), every=0.3)
+        wait_until("reassignments in flight are cancelled", lambda: not world.in_flight(topic), every=0.3)
         with world.sampling(topic) as rest:
             rest.wait_more(20)
         assert rest.most_partitions == 0

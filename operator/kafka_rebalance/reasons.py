@@ -34,15 +34,18 @@ class Reason(StrEnum):
     CLUSTER_UNHEALTHY = "ClusterUnhealthy", "the health gate holds new steps back"
     SUCCEEDED = "Succeeded", "every partition of the plan is at its target"
     NOTHING_TO_DO = "NothingToDo", "the cluster already was as asked for"
-    STALLED = "Stalled", "what is in flight made no progress within spec.execution.stallTimeout"
+    STALLED = "Stalled", "reassignments in flight made no progress within spec.execution.stallTimeout"
     THROTTLE_TOO_LOW = "ThrottleTooLow", "clients produce faster than the throttle allows to copy: it cannot finish"
     DRIFTED = "Drifted", "others changed more of the plan than spec.approval.driftBudget: a new plan is being made"
     ROLLBACK_TOO_LARGE = "RollbackTooLarge", "the rollback exceeds spec.rollback.maxData and waits for a decision"
-    TAKEN_OVER = "TakenOver", "another resource covers the same partitions and goes on from here; nothing is moved back"
+    TAKEN_OVER = (
+        "TakenOver",
+        "another resource covers the same partitions and continues from here; nothing is moved back",
+    )
     UNDOING = "Undoing", "a run that had succeeded is being moved back to where it began"
     UNDONE = "Undone", "a run that had succeeded has been moved back to where it began"
     ROLLING_BACK = "RollingBack", "partitions are being moved back to where they were before the run"
-    REVERTING = "Reverting", "only what is in flight is being cancelled"
+    REVERTING = "Reverting", "only reassignments in flight are being cancelled"
     ROLLED_BACK = "RolledBack", "every partition is back where it was before the run"
     ROLLED_BACK_PARTIALLY = "RolledBackPartially", "some partitions could not be moved back; the message names them"
     CANCEL_IMPOSSIBLE = "CancelImpossible", "Kafka would refuse the cancel: all originals and new replicas are offline"

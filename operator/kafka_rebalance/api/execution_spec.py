@@ -159,15 +159,15 @@ class Rollback(ApiModel):
 
     max_data: ByteCount | None = Field(
         default=None,
-        description="Maximum number of bytes that a rollback copies. A larger rollback only cancels what is in "
-        "flight; the deletion then waits until maxData is raised or deletionPolicy is changed. Absent: no limit.",
+        description="Maximum number of bytes that a rollback copies. A larger rollback only cancels reassignments "
+        "in flight; the deletion then waits until maxData is raised or deletionPolicy is changed. Absent: no limit.",
     )
     timeout_seconds: Seconds | None = Field(
         default=None,
         validation_alias="timeout",
         serialization_alias="timeout",
-        description="After this time the deletion cancels what is in flight and completes, even if partitions are not "
-        "rolled back. Absent: no limit.",
+        description="After this time the deletion cancels reassignments in flight and completes, even if partitions "
+        "are not rolled back. Absent: no limit.",
     )
 
 

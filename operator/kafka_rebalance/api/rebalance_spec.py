@@ -313,9 +313,9 @@ class KafkaRebalanceSpec(ApiModel):
     )
     deletion_policy: DeletionPolicy = Field(
         default=DeletionPolicy.ROLLBACK,
-        description="What deleting a running rebalance does. Rollback: cancel what is in flight and move everything "
-        "back. Revert: only cancel what is in flight. Abandon: delete at once; what is in flight finishes under the "
-        "throttle, which is then removed. May be changed while the resource is being deleted.",
+        description="The effect of deleting a running rebalance. Rollback: cancel reassignments in flight and move "
+        "everything back. Revert: only cancel reassignments in flight. Abandon: delete at once; reassignments in "
+        "flight finish under the throttle, which is then removed. May be changed while the resource is being deleted.",
     )
     approval: Approval = Field(default=Approval(), description="Whether the plan requires approval.")
     rollback: Rollback = Field(default=Rollback(), description="Limits of the rollback that a deletion starts.")

@@ -124,7 +124,7 @@ GROUPS: Mapping[StateGroup, GroupOfStates] = {
         (StateGroup.MOVING, StateGroup.WAITING, StateGroup.REPLANNING, StateGroup.DELETING),
     ),
     StateGroup.REPLANNING: GroupOfStates(
-        "The plan is given up: what is in flight is cancelled where needed, and a new plan is made.",
+        "The plan is given up: reassignments in flight are cancelled where needed, and a new plan is made.",
         (StateGroup.REPLANNING, StateGroup.WAITING, StateGroup.MOVING, StateGroup.DELETING),
     ),
     StateGroup.DELETING: GroupOfStates(

@@ -1,4 +1,4 @@
-"""Brokers die in the middle of a run: what is in flight goes on, nothing new is started."""
+"""Brokers die in the middle of a run: reassignments in flight continue, nothing new is started."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -113,7 +113,7 @@ async def test_what_an_edit_takes_out_is_not_begun():
 
 
 async def test_a_rollback_is_abandoned():
-    """Abandon leaves Kafka as it is: what is in flight is not cancelled."""
+    """Abandon leaves Kafka as it is: reassignments in flight are not cancelled."""
     kafka = Interrupted((1, 2), t=[[1], [1], [1], [1]])
     operator = OperatorInMemory(kafka)
     operator.apply(execution={"parallelPartitionCount": 1})

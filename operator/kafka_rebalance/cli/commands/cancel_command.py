@@ -20,9 +20,9 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes
 
 _WHAT_HAPPENS = {
-    DeletionPolicy.ROLLBACK: "what is in flight is cancelled, and everything that it has moved is moved back",
-    DeletionPolicy.REVERT: "only what is in flight is cancelled; what it has moved stays",
-    DeletionPolicy.ABANDON: "nothing is cancelled: what is in flight finishes under its throttle, which is then "
+    DeletionPolicy.ROLLBACK: "reassignments in flight are cancelled, and completed moves are moved back",
+    DeletionPolicy.REVERT: "only reassignments in flight are cancelled; completed moves stay",
+    DeletionPolicy.ABANDON: "nothing is cancelled: reassignments in flight finish under its throttle, which is then "
     "removed, and nothing is moved back",
 }
 

@@ -173,7 +173,7 @@ def _judge(order: Order, remains: Remains) -> None:
     running = "; ".join(remains.under_way)
     if order.under_way is UnderWay.LEAVE:
         click.echo(
-            f"left as is: {running}. Kafka completes what is in flight, under the throttle that is set; the next "
+            f"left as is: {running}. Kafka completes reassignments in flight, under the throttle that is set; the next "
             "operator with these records resumes",
             err=True,
         )

@@ -39,7 +39,7 @@ def status(name: str, scope: ResourceScope, *, batch: bool, load_model: str | No
     JSON and YAML are the status of the resource; with --batch, they have the format of KIP-435's response.
     """
     if batch and load_model is not None:
-        raise click.UsageError("--load-model is about the end of a run, --batch about what is in flight: use one")
+        raise click.UsageError("--load-model is about the end of a run, --batch about reassignments in flight: use one")
     if batch:
         from kafka_rebalance.cli.commands.asked_of_kafka import read_batch
 

@@ -61,8 +61,10 @@ async def _set(scope: ResourceScope, name: str, wanted: Json | None) -> None:
 
     async with connected(server=scope.server) as kube:
         changed = await change(kube, REBALANCES, scope.namespace, name, decide)
-    set_to = "that of the cluster" if wanted is None else _in_words(wanted)
-    click.echo(f"the throttle of KafkaRebalance {scope.namespace}/{name} is {'' if changed else 'already '}{set_to}")
+    set_to = "that of the cluster applies" if wanted is None else _in_words(wanted)
+    click.echo(
+        f"the throttle of KafkaRebalance {scope.namespace}/{name} is {'' if changed else 'already '}set: {set_to}"
+    )
 
 
 def _merged(now: Json | None, wanted: Json) -> Json:

@@ -64,7 +64,7 @@ class Check:
 
     @property
     def _left(self) -> Replicas:
-        assert self.state is not None  # noqa: S101 - asked for what is in flight only
+        assert self.state is not None  # noqa: S101 - asked for reassignments in flight only
         return tuple(b for b in self.state.replicas if b not in self.state.removing)
 
     @property

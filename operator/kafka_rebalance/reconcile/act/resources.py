@@ -68,11 +68,11 @@ _MISSED_FOR = timedelta(minutes=1)
 _BACK = "throttles, replicas and their order are as they were before the run"
 _ENDS = {
     RunOutcome.ROLLED_BACK: _BACK,
-    RunOutcome.ROLLED_BACK_PARTIALLY: f"{_BACK}, but for what could not be restored",
-    RunOutcome.REVERTED: "what was in flight is cancelled, and its throttles are taken away",
+    RunOutcome.ROLLED_BACK_PARTIALLY: f"{_BACK}, except for partitions that could not be restored",
+    RunOutcome.REVERTED: "reassignments in flight are cancelled, and its throttles are removed",
     RunOutcome.UNDONE: "throttles, replicas and their order are as they were before the run that had succeeded",
-    RunOutcome.TAKEN_OVER: "a new resource covers the same partitions and goes on from here; nothing is moved back",
-    RunOutcome.ABANDONED: "Kafka is left as it is; what is in flight finishes under its throttle, which goes with it",
+    RunOutcome.TAKEN_OVER: "a new resource covers the same partitions and continues from here; nothing is moved back",
+    RunOutcome.ABANDONED: "reassignments in flight finish under its throttle, which is then removed",
 }
 _GIVEN_BACK = "what it changed in Kafka is as it was before"
 _LEFT_THERE = (

@@ -67,7 +67,7 @@ def _log_orphan(run: Run, stores: Stores) -> None:
     cordoned = f" Brokers {', '.join(map(str, run.cordoned))} may still be cordoned by it." if run.cordoned else ""
     log.warning(
         "%s/%s: run %s, open since %s, has lost its resource (uid %s): its finalizer was not removed by this operator. "
-        "Kafka finishes what is in flight, and nothing moves it back.%s Its plan and origins: %s",
+        "Kafka finishes reassignments in flight, and nothing moves it back.%s Its plan and origins: %s",
         run.namespace,
         run.name,
         run.run_id,

@@ -103,7 +103,7 @@ def moving_now(
     *,
     relieve: Callable[[Iterable[BrokerId]], bool],
 ) -> Moving:
-    """The entries of what is in flight and of what is about to be submitted.
+    """The entries of reassignments in flight and of those about to be submitted.
 
     ``relieve``: whether the followers' side of all these destinations is throttled, so that the leaders' side of a
     partition may go where it would slow down a replica that stays and is out of the ISR.

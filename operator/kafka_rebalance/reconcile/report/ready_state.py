@@ -57,7 +57,7 @@ def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
     if block is not None:
         return _in(block.reason, f"{block.message}; {_draining(rebalance)}")
     if assessment.statuses.finished and not waits:
-        waits = "everything has arrived; the throttle is being taken away"
+        waits = "everything has arrived; the throttle is being removed"
     if going_back(rebalance):
         return _in(Reason.UNDOING, waits or _moving_back(assessment))
     if advance.too_slow:
@@ -110,16 +110,16 @@ def _state_of_teardown(rebalance: RebalanceView, waits: str) -> tuple[ReadySumma
         return _in(Reason.ROLLBACK_TOO_LARGE, message)
     if teardown.barrier is RollbackBarrier.SUCCESSOR:
         name = assessment.successor.name if assessment.successor is not None else ""
-        message = f"{name} covers the same partitions and goes on from here; cancelling what is in flight"
+        message = f"{name} covers the same partitions and continues from here; cancelling reassignments in flight"
         return _in(Reason.TAKEN_OVER, message)
     if assessment.judgement.direction is Direction.REVERT:
-        return _in(Reason.REVERTING, waits or "cancelling what is in flight")
+        return _in(Reason.REVERTING, waits or "cancelling reassignments in flight")
     if block is not None:
         message = f"{block.reason}: {block.message}; {_draining(rebalance)}"
         # A window that cannot be read never opens and requires an edit; every other block ends by itself.
         return summary_of(block.reason), Reason.ROLLING_BACK, message
     if assessment.statuses.finished and not waits:
-        waits = "everything is back; the throttle is being taken away"
+        waits = "everything is back; the throttle is being removed"
     return _in(Reason.ROLLING_BACK, waits or _moving_back(assessment))
 
 
@@ -129,18 +129,18 @@ def _state_of_replanning(assessment: Assessment, replanning: Replanning, waits: 
     why = {
         Reason.SUPERSEDED: "the spec changed",
         Reason.DRIFTED: "others have changed more of the plan than spec.approval.driftBudget",
-        Reason.NOT_DRAINED: "a broker to be emptied has got new replicas",
+        Reason.NOT_DRAINED: "a broker that is being drained has got new replicas",
     }
-    cancelled = "what is in flight"
+    cancelled = "reassignments in flight"
     if replanning.reason is Reason.SUPERSEDED and assessment.statuses.copying:
-        cancelled += " and the new plan does not go on with"
-    then = "planning anew" if replanning.ready else f"cancelling {cancelled}, then planning anew"
+        cancelled += " that the new plan does not continue"
+    then = "planning again" if replanning.ready else f"cancelling {cancelled}, then planning again"
     reason = Reason.DRIFTED if replanning.reason is Reason.DRIFTED else Reason.SUPERSEDED
     return _in(reason, f"{why[replanning.reason]}: {then}" + (f"; {waits}" if waits else ""))
 
 
 def _draining(rebalance: RebalanceView) -> str:
-    return "no new step is started" if at_rest(rebalance) else "no new step is started; what is in flight finishes"
+    return "no new step is started" if at_rest(rebalance) else "no new step is started; reassignments in flight finish"
 
 
 def _moving_back(assessment: Assessment) -> str:

@@ -40,7 +40,7 @@ def build_status(
     before, run = rebalance.memory.built or desired.status, rebalance.record.run
     rows, size = _batch(rebalance, cluster, replica_bytes), None
     if opened is not None and not cluster.partitions and assessment.statuses.copying:
-        # Nothing was read in this round, and what was in flight before most likely still is.
+        # Nothing was read in this round, and reassignments that were in flight most likely still are.
         rows, size = [*before.current_batch], before.current_batch_size
     status = before.model_copy(
         update={

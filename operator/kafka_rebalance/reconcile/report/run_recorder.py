@@ -1,7 +1,7 @@
-"""The history of runs: follows the steps of open ones, and knows what was learnt from those that have ended.
+"""The history of runs: follows the steps of open runs, and has the model learnt from ended ones.
 
-Only `Rounds` calls it. It reads what a round has found out anyway, and looks only at what is in flight. What it knows
-is lost with the process: of a run that goes on after a restart the record is not complete, and says so.
+Only `Rounds` calls it. It uses the readings of the round, and looks only at reassignments in flight. Its knowledge is
+lost with the process: if a run continues after a restart, its record is marked as incomplete.
 """
 
 import asyncio

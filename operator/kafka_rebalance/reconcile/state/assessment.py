@@ -30,7 +30,7 @@ class StepBlock:
 
 
 class RollbackBarrier(StrEnum):
-    """Why a deletion with the policy Rollback only cancels what is in flight."""
+    """Why a deletion with the policy Rollback only cancels reassignments in flight."""
 
     SUCCESSOR = "Successor"  # a new resource goes on with the same partitions
     REFUSED = "Refused"  # its connection may not be used for anything new, see ``Rebalance.refusal``

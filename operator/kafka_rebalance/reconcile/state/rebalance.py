@@ -37,7 +37,7 @@ class RebalanceView(Protocol):
 
     @property
     def refusal(self) -> RebalanceError | None:
-        """Why its connection may not be used for anything new; what is in flight comes to rest. None: it may."""
+        """Why its connection may not be used for anything new; reassignments in flight come to rest. None: it may."""
 
 
 @dataclass(eq=False)

@@ -35,8 +35,8 @@ class TestDeletes:
         done = cancel(kube)
         assert done.code == 0, done.err
         assert done.out == (
-            "KafkaRebalance kafka/r: deletionPolicy Rollback: what is in flight is cancelled, and everything that it "
-            "has moved is moved back. So far 5 of 30 partitions are at their targets, 21 in flight, 1.0 GiB of 2.0 GiB "
+            "KafkaRebalance kafka/r: deletionPolicy Rollback: reassignments in flight are cancelled, and completed "
+            "moves are moved back. So far 5 of 30 partitions are at their targets, 21 in flight, 1.0 GiB of 2.0 GiB "
             "copied\nCancel it? [y/N]: y\n"
             "being deleted with deletionPolicy Rollback; follow it with: kafka-rebalance watch r -n kafka\n"
         )
@@ -50,7 +50,7 @@ class TestDeletes:
         assert said not in cancel(world(running(suspended)), "--policy", "Revert").out
 
     @pytest.mark.parametrize(
-        ("policy", "says"), [("Revert", "what it has moved stays"), ("Abandon", "nothing is cancelled")]
+        ("policy", "says"), [("Revert", "completed moves stay"), ("Abandon", "nothing is cancelled")]
     )
     def test_with_another_policy(self, policy, says):
         """The policy is written before the deletion: never is the wrong one in force."""

@@ -32,7 +32,7 @@ def test_it_is_set(before, options, after):
 
 def test_it_says_what_it_is():
     kube = world(body())
-    said = "the throttle of KafkaRebalance kafka/r is leaders send at most 1Mi bytes per second\n"
+    said = "the throttle of KafkaRebalance kafka/r is set: leaders send at most 1Mi bytes per second\n"
     assert program(kube, "throttle", "r", "--leader-rate", "1Mi").out == said
 
 

@@ -76,7 +76,7 @@ class TestNumbers:
         assert (row.bytes_remaining, row.since) == (60, NOW)
 
     def test_the_batch_stays_where_nothing_was_read(self):
-        """A round that fails as a whole says nothing about what is in flight."""
+        """A round that fails as a whole says nothing about reassignments in flight."""
         mine = rebalance()
         found(mine, statuses={tp(0): FLYING}, since={tp(0): NOW})
         remembered(mine, built=status_of(mine, seen()))
