@@ -137,7 +137,7 @@ class Closing:
             rebalance.memory = replace(rebalance.memory, empty_since=None)
             examples = ", ".join(str(tp) for tp in sorted(left)[:5])
             message = f"brokers {names} still hold replicas of {len(left)} partitions: {examples}"
-            return replace(assessment, drain=Drain(empty=False, message=message))
+            return replace(assessment, drain=Drain(empty=False, message=message + _stay_cordoned(rebalance)))
         now, since = self._clock.monotonic(), rebalance.memory.empty_since
         if since is None:
             since = now
@@ -147,11 +147,16 @@ class Closing:
         asked = asked_for_proof(leaving, info.brokers)
         answers = await self._admin.log_dirs(asked)
         hidden = await hidden_topics(self._admin, answers, partitions)
-        drain, run = drain_of(leaving, answers, asked, hidden, now - since), rebalance.record.run
-        if drain is not None and drain.empty and run is not None and run.cordoned:
-            cordoned = ", ".join(str(b) for b in run.cordoned)
-            drain = replace(drain, message=f"{drain.message}; {cordoned} stay cordoned, nothing new is placed there")
+        drain = drain_of(leaving, answers, asked, hidden, now - since)
+        if drain is not None and drain.empty:
+            drain = replace(drain, message=drain.message + _stay_cordoned(rebalance))
         return replace(assessment, drain=drain) if drain is not None else None
+
+
+def _stay_cordoned(rebalance: RebalanceView) -> str:
+    """What a success leaves on brokers to be emptied; empty: nothing."""
+    cordoned = rebalance.record.run.cordoned if rebalance.record.run is not None else ()
+    return f"; {', '.join(map(str, cordoned))} stay cordoned, nothing new is placed there" if cordoned else ""
 
 
 def _reported(rebalance: RebalanceView, drain: Drain | None) -> bool:

@@ -144,6 +144,10 @@ class Resources:
         if outcome is not RunOutcome.SUCCEEDED:
             left = [f"{tp} ({status.reason})" for tp, status in list(skipped_partitions(rebalance).items())[:10]]
             message = _ENDS[outcome] + (f"; left as they are: {', '.join(left)}" if left else "")
+            run = rebalance.record.run
+            if run is not None and run.cordoned and outcome is RunOutcome.ABANDONED:
+                brokers = ", ".join(map(str, run.cordoned))
+                message += f"; brokers {brokers} stay cordoned: delete their cordoned.log.dirs to use them again"
             warning = outcome is RunOutcome.ROLLED_BACK_PARTIALLY
             await self._event(KIND, rebalance.desired.metadata, outcome, message, warning=warning)
 

@@ -15,7 +15,7 @@ from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.load_outcome import LoadOutcome, ResourceBalance
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run, RunOutcome
-from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.act.closing import Closing
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
@@ -62,6 +62,17 @@ class TestDrained:
         closed.kafka.assign("u", 0, 1)
         assert await closed.empty(seconds=3) is None
         assert await closed.empty(seconds=3) is True
+
+    async def test_a_broker_that_is_not_empty_stays_cordoned(self):
+        """Topics that are not selected are left there. The order to empty it stands, and the message says so."""
+        closed = Closed()
+        closed.kafka.assign("u", 0, 4)
+        record = closed.rebalance.record
+        recorded(closed.rebalance, run=replace(record.run, cordoned=(BrokerId(4),)), loaded_run=record.loaded_run)
+        drain = (await closed.closing.finish(closed.rebalance, closed.kafka.info)).drain
+        assert drain.message == (
+            "brokers 4 still hold replicas of 1 partitions: u-0; 4 stay cordoned, nothing new is placed there"
+        )
 
 
 class Balanced:

@@ -5,11 +5,14 @@ import itertools
 from datetime import UTC, datetime
 
 import pytest
+from tests.fakes.found_by_rounds import recorded
 from tests.fakes.kube_in_memory import KubeInMemory
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, parse_throttle
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.api_errors import Conflict
+from kafka_rebalance.model.run import Run, RunOutcome
+from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.report.throttle_report import ThrottleView
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
@@ -54,6 +57,19 @@ def unimportant(metadata):
 
 def deletion(metadata):
     metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+
+class TestEnd:
+    @pytest.mark.parametrize(("outcome", "told"), [(RunOutcome.ABANDONED, True), (RunOutcome.ROLLED_BACK, False)])
+    async def test_an_abandoned_run_names_the_brokers_that_stay_cordoned(self, outcome, told):
+        """Nothing in Kafka is changed, and nobody else would say it. A way back takes cordons away."""
+        kube = KubeInMemory()
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
+        rebalance = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+        run = Run("u-1", "kafka", "r", "c", "run", "h", "p", NOW, cordoned=(BrokerId(4), BrokerId(5)))
+        await Resources(kube, lambda: NOW).announce(recorded(rebalance, run=run), outcome)
+        ((_, message),) = kube.events
+        assert ("brokers 4, 5 stay cordoned" in message) is told
 
 
 class TestFinalizer:
