@@ -10,13 +10,14 @@ import sys
 from e2e.bench.child_settings import set_defaults
 from e2e.demo.layout import Layout
 from e2e.demo.prompt import RESOURCE, Prompt
+from e2e.demo.relief import Relief, Skew
 from e2e.demo.running import account, end, run
 from e2e.demo.screen import Screen
 from e2e.demo.stage import NAMESPACE, Stage
 from e2e.demo.story import Story
 
 _LAYOUT = Layout(brokers=6, hosts=3, topics=60, partitions_per_topic=10)
-
+_SKEW = Skew(partitions=72, heat={1: 10}, quiet_rate=0.5, samples=7, seconds_between=4, minimum_coverage="15s")
 _NEXT = """\
 Everything stays as it is, with records flowing, until Ctrl-C. In another terminal:
 
@@ -38,6 +39,7 @@ kubectl delete {resource} decommission-6 -n {namespace}
 # look closer
 kubectl get {resource} -A
 kubectl describe {resource} add-brokers -n {namespace}
+kafka-rebalance diff even-load -n {namespace}
 kubectl get events -n {namespace}
 kubectl explain {resource}.spec
 kafka-rebalance pipeline sample --bootstrap-servers $BOOTSTRAP --lake {lake}
@@ -65,6 +67,12 @@ def _tell(stage: Stage, screen: Screen, *, keep: bool) -> None:
     story = Story(stage, screen, prompt)
     story.measure()
     story.undo(story.spread())
+    screen.section(
+        "Act 3: a hot broker",
+        "Replicas and leaders are even, but one broker leads the partitions to which most is written. Samples show\n"
+        "the rates. The resource evens them with few bytes copied, and nothing moves before the plan is approved.",
+    )
+    Relief(stage, screen, prompt, _SKEW).run()
     end(stage, screen)
     if keep:
         _keep(stage, screen)

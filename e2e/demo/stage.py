@@ -20,10 +20,11 @@ from e2e.bench.kafka import KafkaCluster, racks_of
 from e2e.bench.kube import kube_cluster
 from e2e.bench.load import Traffic, TrafficReport, create_topics, fill
 from e2e.bench.operator import OperatorProcess
+from e2e.bench.waiting import wait_until
 from e2e.demo.layout import BYTES_PER_PARTITION, RACKS, Layout, spread_over
 
 NAMESPACE = "kafka"
-RECORDS_PER_SECOND = 100
+RECORDS_PER_SECOND = 50
 _CONFIGS = {"min.insync.replicas": "2"}
 _SECONDS_BETWEEN_LINES = 2
 _EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -56,9 +57,13 @@ class Stage:
         create_topics(self.kafka, {topic: rows}, _CONFIGS)
 
     def add_traffic(self, partitions: Sequence[tuple[str, int]], *, rate: float, record_bytes: int) -> None:
-        """Another producer and consumer; `rate` is in records per second over all of these partitions."""
+        """Another producer and consumer; `rate` is in records per second over all of these partitions.
+
+        Returns when their records are read back: what a producer sends at its start would count as traffic.
+        """
         pair = Traffic(self.kafka, partitions=partitions, rate=rate, record_bytes=record_bytes)
         self._traffic.append(pair.start())
+        wait_until("the new traffic flows", lambda: pair.consumed >= len(partitions))
 
     def stop_traffic(self) -> list[TrafficReport]:
         """Stop writing, read the rest, and report the outcome of each pair."""
