@@ -145,8 +145,8 @@ class Relief:
             self._judge_resource(row, before, after)
         self._screen.say(
             f"Plan: {plan['replicaMoves']} replica moves, {plan['leaderMoves']} preferred leaders change. "
-            f"Even counts alone need {plan['lowerBound']} moves. The plan copies {load['gap']} times the lower bound of "
-            "bytes for even load."
+            f"Even counts alone need {plan['lowerBound']} moves. "
+            f"The plan copies {load['gap']} times the lower bound of bytes for even load."
         )
         facts = observe(self._kafka)
         check_replicas(self._screen, self._kafka, facts)
