@@ -1,7 +1,7 @@
 """Throttle configs with the recorded behaviour of brokers, which other tools may change too, and a ledger store."""
 
 from kafka_rebalance.errors import Permanent, Transient
-from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
+from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, REPLICATION_RATES
 from kafka_rebalance.kafka.ports import Answers, ConfigOp, ConfigSource, ConfigValue
 
 LONGEST_BYTES = 32_767
@@ -88,7 +88,7 @@ class Configs:
 
     def rates(self, broker):
         """Both rates of the broker, leader first."""
-        return tuple(self.values.get((broker, name)) for name in RATE_NAMES)
+        return tuple(self.values.get((broker, name)) for name in REPLICATION_RATES)
 
     def lists(self, topic):
         """Both lists of the topic, leader first, as sets; None if not set."""

@@ -5,7 +5,15 @@ from dataclasses import replace
 from tests.fakes.configs_in_memory import Configs
 
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.kafka.ports import AlterCode, Answers, AuthorizedOperations, ClusterInfo, LogDir, Reassignment
+from kafka_rebalance.kafka.ports import (
+    AlterCode,
+    Answers,
+    AuthorizedOperations,
+    ClusterInfo,
+    LogDir,
+    LogDirCode,
+    Reassignment,
+)
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
 
 
@@ -16,6 +24,10 @@ class KafkaInMemory(Configs):
     executed requests, in order, as text and list. ``unseen`` topics are missing in a description of all topics, but not
     if they are requested by name; ``hidden`` ones we may not describe; ``failing`` ones cannot be described just now.
     ``may``: what we say is permitted.
+
+    ``dirs``: the log dirs of each broker; ``where``: of replicas that are not in the first. A move between them is done
+    at once, except while the broker is in ``crawling``: then its copy is in ``future``. ``dir_calls``: the executed
+    requests. ``usable``: the free bytes of log dirs, as far as told; ``offline`` ones are not described.
     """
 
     def __init__(self, brokers, size=100, **lists):
@@ -26,6 +38,9 @@ class KafkaInMemory(Configs):
         self.slow, self.unseen, self.hidden, self.failing = set(), set(), set(), set()
         self.altered, self.elected = [], []
         self.dirs_denied = None
+        self.dirs = dict.fromkeys(self.brokers, ("/data",))
+        self.where, self.future, self.kept, self.sizes = {}, {}, {}, {}
+        self.crawling, self.usable, self.offline, self.dir_calls = set(), {}, set(), []
         self.may = frozenset({"Describe", "Alter", "DescribeConfigs", "AlterConfigs"})
         self.may_on_topics = self.may - {"Alter"}
         for topic, rows in lists.items():
@@ -97,14 +112,56 @@ class KafkaInMemory(Configs):
     async def log_dirs(self, brokers):
         if self.dirs_denied:
             return Answers({}, dict.fromkeys(brokers, self.dirs_denied))
-        held = {b: {tp: self.size for tp, state in self.states.items() if b in state.replicas} for b in brokers}
-        return Answers({b: (LogDir("/data", sizes),) for b, sizes in held.items()})
+        return Answers({b: tuple(self._log_dirs_of(b)) for b in brokers if b in self.brokers})
+
+    async def alter_log_dirs(self, orders):
+        return {key: self._alter_log_dir(key, path) for key, path in orders.items()}
+
+    def dir_of(self, name, broker):
+        """The log dir of the replica, by partition as text."""
+        tp = next(tp for tp in self.states if str(tp) == name)
+        return self.where.get((tp, BrokerId(broker)), self.dirs[broker][0])
+
+    def bytes_in(self, broker):
+        """The bytes in each log dir of the broker."""
+        return {d.path: sum(d.replica_bytes.values()) for d in self._log_dirs_of(BrokerId(broker))}
+
+    def copied(self):
+        """All copies between log dirs have arrived, and no broker crawls any more."""
+        self.crawling = set()
+        self.where |= self.future
+        self.future = {}
 
     def arrive(self):
         """All copies are in sync now, and no broker is slow any more."""
         self.slow = set()
         for tp in [tp for tp, state in self.states.items() if state.in_flight]:
             self._complete(tp)
+
+    def _log_dirs_of(self, broker):
+        mine = [tp for tp, state in self.states.items() if broker in state.replicas]
+        size = {tp: self.sizes.get(tp, self.size) for tp in mine}
+        for path in self.dirs[broker]:
+            if (broker, path) in self.offline:
+                continue
+            held = {tp: size[tp] for tp in mine if self.where.get((tp, broker), self.dirs[broker][0]) == path}
+            future = {tp: size[tp] // 2 for tp in mine if self.future.get((tp, broker)) == path}
+            yield LogDir(path, held, future, usable_bytes=self.usable.get((broker, path), -1))
+
+    def _alter_log_dir(self, key, path):
+        tp, broker = key
+        if path not in self.dirs[broker]:
+            return LogDirCode.LOG_DIR_NOT_FOUND
+        if tp not in self.states:
+            return LogDirCode.UNKNOWN_TOPIC_OR_PARTITION
+        if broker not in self.states[tp].replicas:
+            self.kept[key] = path
+            return LogDirCode.NOT_THERE
+        self.dir_calls.append((str(tp), int(broker), path))
+        self.future.pop(key, None)
+        if path != self.where.get(key, self.dirs[broker][0]):
+            (self.future if broker in self.crawling else self.where)[key] = path
+        return LogDirCode.OK
 
     def _alter(self, tp, to):
         state = self.states.get(tp)
@@ -122,6 +179,7 @@ class KafkaInMemory(Configs):
         adding = tuple(b for b in to if b not in state.replicas)
         removing = tuple(b for b in state.replicas if b not in to)
         self.states[tp] = replace(state, replicas=(*to, *removing), adding=adding, removing=removing)
+        self.where |= {(tp, b): self.kept.pop((tp, b)) for b in adding if (tp, b) in self.kept}
         if not self.slow & set(adding):
             self._complete(tp)
         return AlterCode.OK
@@ -132,6 +190,9 @@ class KafkaInMemory(Configs):
         in_sync = (state.isr | set(state.adding)) & set(left)
         leader = state.leader if state.leader in left else next((b for b in left if b in in_sync), None)
         self.states[tp] = replace(state, replicas=left, isr=in_sync, leader=leader, adding=(), removing=())
+        for b in state.removing:
+            self.where.pop((tp, b), None)
+            self.future.pop((tp, b), None)
 
     def _elect(self, tp):
         state = self.states[tp]

@@ -69,7 +69,8 @@ BAD_REBALANCES: list[BadInput] = [
     ),
     BadInput(
         {"strategy": "minimal"},
-        "spec.strategy: must be 'MinimalMovement', 'ForcedMovesOnly', 'Generate', 'Assignment' or 'PreferredLeaders'",
+        "spec.strategy: must be 'MinimalMovement', 'ForcedMovesOnly', 'Generate', 'Assignment', 'PreferredLeaders' or "
+        "'LogDirs'",
         'supported values: "MinimalMovement", "ForcedMovesOnly"',
     ),
     BadInput(
@@ -105,7 +106,7 @@ BAD_REBALANCES: list[BadInput] = [
     ),
     BadInput(
         {"execution": {"maxPerBroker": 2}},
-        "spec.execution.maxPerBroker: must be an object with in, out, found 2",
+        "spec.execution.maxPerBroker: must be an object with in, out, betweenLogDirs, found 2",
         'spec.execution.maxPerBroker in body must be of type object: "integer"',
     ),
     BadInput(
@@ -140,7 +141,7 @@ BAD_REBALANCES: list[BadInput] = [
     ),
     BadInput(
         {"throttle": "50Mi"},
-        "spec.throttle: must be an object with leaderRate, followerRate, unlimited, found '50Mi'",
+        "spec.throttle: must be an object with leaderRate, followerRate, logDirRate, unlimited, found '50Mi'",
         'spec.throttle in body must be of type object: "string"',
     ),
     BadInput({"throttle": {"leaderRate": "50MB"}}, f"spec.throttle.leaderRate: {_MEGABYTES}", SERVER_RATE),

@@ -13,6 +13,7 @@ def sasl(mechanism: str, *, tls: bool = True, **sasl: Any) -> dict[str, Any]:
 
 TOKENS = "https://login.example.org/token"
 
+VOLUME = {"broker": 3, "path": "/data/2"}
 DISK: dict[str, Any] = {"load": {"resources": [{"name": "Disk"}]}}
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.kube.spec_parts import DISK, SECRET, TOKENS, sasl
+from tests.kube.spec_parts import DISK, SECRET, TOKENS, VOLUME, sasl
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     # spec, error message of the API server
@@ -29,6 +29,21 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"strategy": "PreferredLeaders", "replicationFactor": 3}, "spec: Invalid value: replicationFactor is not"),
     ({"strategy": "PreferredLeaders", "goals": {"leaders": False}}, "spec: Invalid value: goals.leaders cannot"),
     ({"strategy": "Generate", "goals": {"balance": "Both"}}, "spec: Invalid value: goals.balance, load, "),
+    ({"strategy": "LogDirs"}, "spec: Invalid value: the strategy LogDirs requires goals.logDirs"),
+    (
+        {"strategy": "LogDirs", "goals": {"logDirs": {}}, "brokers": {"decommission": [4]}},
+        "spec: Invalid value: the strategy LogDirs",
+    ),
+    (
+        {"strategy": "LogDirs", "goals": {"logDirs": {}}, "replicationFactor": 2},
+        "spec: Invalid value: the strategy LogDirs",
+    ),
+    ({"goals": {"logDirs": {"band": "0%"}}}, "spec.goals.logDirs.band: "),
+    ({"goals": {"logDirs": {"drain": [{"broker": 3}]}}}, "spec.goals.logDirs.drain[0].path: Required value"),
+    ({"goals": {"logDirs": {"drain": [{"broker": 3, "path": "data/2"}]}}}, "spec.goals.logDirs.drain[0].path: "),
+    ({"goals": {"logDirs": {"drain": [VOLUME, VOLUME]}}}, "spec.goals.logDirs.drain[1]: Duplicate value"),
+    ({"execution": {"maxPerBroker": {"betweenLogDirs": 0}}}, "spec.execution.maxPerBroker.betweenLogDirs: "),
+    ({"throttle": {"unlimited": True, "logDirRate": 1}}, "spec.throttle: Invalid value: set either unlimited"),
     ({"strategy": "ForcedMovesOnly", "goals": {"maxReplicaMoves": 5}}, "spec: Invalid value: goals.balance, "),
     ({"goals": {"minimumGain": 101}}, "spec.goals.minimumGain: "),
     (
@@ -153,6 +168,7 @@ STRATEGIES: list[dict[str, Any]] = [
     {"strategy": "MinimalMovement", "goals": {"counts": False, "maxReplicaMoves": 5, **DISK}},
     {"strategy": "Generate", "goals": {"rackAwareness": "Disabled"}},
     {"strategy": "PreferredLeaders", "goals": {"followerOrder": False}},
+    {"strategy": "LogDirs", "goals": {"logDirs": {"band": "5%", "drain": [VOLUME]}}, "throttle": {"logDirRate": 1}},
 ]
 
 CREDENTIALS: list[dict[str, Any]] = [

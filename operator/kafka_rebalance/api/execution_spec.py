@@ -24,8 +24,12 @@ class ApprovalPolicy(StrEnum):
     MANUAL = "Manual"
 
 
+BETWEEN_LOG_DIRS = 5
+"""How many replicas a broker copies between its log dirs where the spec does not say: one disk serves all of them."""
+
+
 class MaxPerBroker(ApiModel):
-    """Concurrent replica moves per broker, including those of other rebalances of the cluster."""
+    """Concurrent moves per broker, including those of other rebalances of the cluster."""
 
     into: PositiveInt | None = Field(
         default=None,
@@ -36,6 +40,11 @@ class MaxPerBroker(ApiModel):
     out: PositiveInt | None = Field(
         default=None,
         description="Maximum number of replicas that are copied from one broker at the same time. Absent: no limit.",
+    )
+    between_log_dirs: PositiveInt | None = Field(
+        default=None,
+        description="Maximum number of replicas that one broker copies between its log dirs at the same time. Absent: "
+        f"{BETWEEN_LOG_DIRS}.",
     )
 
 
@@ -106,8 +115,8 @@ class Execution(ApiModel):
     )
     max_per_broker: MaxPerBroker = Field(
         default=MaxPerBroker(),
-        description="Maximum number of concurrent replica moves per broker, checked before this rebalance starts a "
-        "step. Moves of other rebalances count. Absent: no limit.",
+        description="Maximum number of concurrent moves per broker, checked before this rebalance starts a step. Moves "
+        "of other rebalances count.",
     )
     windows: Annotated[
         tuple[WindowSpec, ...], Field(max_length=20, json_schema_extra={"x-kubernetes-list-type": "atomic"})
@@ -171,14 +180,18 @@ class Rollback(ApiModel):
     )
 
 
+_ONE_OF = "set either unlimited or at least one of leaderRate, followerRate and logDirRate"
+
+
 class Throttle(ApiModel):
     """Throttle rates of this rebalance, in bytes per second per broker. Changes act on running transfers."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
             rule(
-                "(has(self.unlimited) ? 1 : 0) + (has(self.leaderRate) || has(self.followerRate) ? 1 : 0) == 1",
-                "set either unlimited or at least one of leaderRate and followerRate",
+                "(has(self.unlimited) ? 1 : 0)"
+                " + (has(self.leaderRate) || has(self.followerRate) || has(self.logDirRate) ? 1 : 0) == 1",
+                _ONE_OF,
             )
         )
     )
@@ -193,10 +206,22 @@ class Throttle(ApiModel):
         description="Bytes per second that each broker may fetch for reassigning replicas (KIP-542 "
         "follower.reassignment.throttled.rate).",
     )
+    log_dir_rate: Rate | None = Field(
+        default=None,
+        description="Bytes per second that each broker may copy between its log dirs "
+        "(replica.alter.log.dirs.io.max.bytes.per.second). A lower rate of the broker holds. Absent: 50Mi, unless "
+        "unlimited is set. If only this is set, the rates of reassignments are as without throttle.",
+    )
     unlimited: Literal[True] | None = Field(default=None, description="true: no throttle.")
 
     @model_validator(mode="after")
     def _one_of(self) -> Self:
-        if (self.unlimited is not None) == (self.leader_rate is not None or self.follower_rate is not None):
-            raise ValueError("set either unlimited or at least one of leaderRate and followerRate")
+        rates = (self.leader_rate, self.follower_rate, self.log_dir_rate)
+        if (self.unlimited is not None) == any(rate is not None for rate in rates):
+            raise ValueError(_ONE_OF)
         return self
+
+    @property
+    def of_reassignments(self) -> bool:
+        """Whether it says at which rate replicas are copied between brokers."""
+        return self.unlimited is not None or self.leader_rate is not None or self.follower_rate is not None

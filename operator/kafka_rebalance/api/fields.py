@@ -317,6 +317,11 @@ SecretKey = Annotated[
     Form(r"[-._a-zA-Z0-9]+", "must be a key: letters, digits, '-', '_' and '.'"),
 ]
 
+LogDirPath = Annotated[
+    str, Field(min_length=2, max_length=1024), Form("/[^\\x00-\\x1f]+", "must be an absolute path, like /data/1")
+]
+"""The log dir of a broker."""
+
 Timestamp = Annotated[
     datetime,
     PlainSerializer(format_time, return_type=str, when_used="json"),

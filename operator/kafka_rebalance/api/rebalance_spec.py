@@ -24,6 +24,7 @@ from kafka_rebalance.api.fields import (
     rule,
     rules,
 )
+from kafka_rebalance.api.log_dir_goals import LogDirGoals
 from kafka_rebalance.model.goals import (
     MINIMUM_COVERAGE_SECONDS,
     Balance,
@@ -225,6 +226,11 @@ class GoalsSpec(ApiModel):
         description="Balance the load of the brokers as well. Racks and, unless counts is false, replica counts come "
         "first. Absent: load is not balanced.",
     )
+    log_dirs: LogDirGoals | None = Field(
+        default=None,
+        description="Balance the log dirs of each broker by the bytes in them, and place new replicas there. Absent: "
+        "replicas stay in their log dirs, and Kafka places new ones.",
+    )
     max_replica_moves: Annotated[int, Field(ge=0, le=MAX_INT32)] | None = Field(
         default=None,
         description="Movement budget: maximum number of replica moves. The plan is the best one within it. Absent: no "
@@ -260,6 +266,9 @@ _ONLY_BALANCING = (
 )
 _LISTS_FOR_ASSIGNMENT = "assignment is required with the strategy Assignment and not allowed with others"
 _NO_COPIES = "replicationFactor is not allowed with the strategy PreferredLeaders, which copies nothing"
+_ONLY_LOG_DIRS = (
+    "the strategy LogDirs requires goals.logDirs, and does not allow replicationFactor and brokers.decommission"
+)
 _LEADERS_WANTED = "goals.leaders cannot be false with the strategy PreferredLeaders"
 
 
@@ -271,6 +280,11 @@ class KafkaRebalanceSpec(ApiModel):
             rule("(self.strategy == 'Assignment') == has(self.assignment)", _LISTS_FOR_ASSIGNMENT),
             rule("self.strategy != 'PreferredLeaders' || !has(self.replicationFactor)", _NO_COPIES),
             rule("self.strategy != 'PreferredLeaders' || self.goals.leaders", _LEADERS_WANTED),
+            rule(
+                "self.strategy != 'LogDirs' || (has(self.goals.logDirs) && !has(self.replicationFactor)"
+                " && !(has(self.brokers) && has(self.brokers.decommission)))",
+                _ONLY_LOG_DIRS,
+            ),
             rule(
                 "self.strategy == 'MinimalMovement' || (!has(self.goals.load) && !has(self.goals.maxReplicaMoves)"
                 " && !has(self.goals.maxDataToMove) && self.goals.minimumGain == 0 && self.goals.balance == 'Total')",
@@ -285,7 +299,8 @@ class KafkaRebalanceSpec(ApiModel):
         description="How targets are chosen. MinimalMovement: the balanced assignment that moves the fewest replicas. "
         "ForcedMovesOnly: move only replicas on brokers that must not hold any, or that break the rack rule. "
         "Generate: a new assignment by the algorithm of Kafka's own tool. Assignment: the one in spec.assignment. "
-        "PreferredLeaders: reorder replicas only; no data is copied.",
+        "PreferredLeaders: reorder replicas only; no data is copied. LogDirs: no replica leaves its broker; only "
+        "goals.logDirs applies.",
     )
     topics: Topics = Field(default=Topics(), description="The topics to rebalance. Absent: all.")
     brokers: Brokers = Field(
@@ -342,6 +357,9 @@ class KafkaRebalanceSpec(ApiModel):
             raise ValueError(_NO_COPIES)
         if strategy is Strategy.PREFERRED_LEADERS and not goals.leaders:
             raise ValueError(_LEADERS_WANTED)
+        elsewhere = self.replication_factor is not None or self.brokers.decommission
+        if strategy is Strategy.LOG_DIRS and (goals.log_dirs is None or elsewhere):
+            raise ValueError(_ONLY_LOG_DIRS)
         limited = goals.max_replica_moves is not None or goals.max_data_to_move is not None
         balancing = limited or goals.minimum_gain or goals.balance is not Balance.TOTAL or goals.load is not None
         if strategy is not Strategy.MINIMAL_MOVEMENT and balancing:

@@ -166,6 +166,12 @@ class PlanStatus(ApiModel):
         "(PreferredLeaders).",
     )
     data_to_move: Count = Field(description="Bytes to copy to new replicas.")
+    log_dir_moves: Count | None = Field(
+        default=None, description="Replicas to move to another log dir of their broker. Absent: none."
+    )
+    data_between_log_dirs: Count | None = Field(
+        default=None, description="Bytes to copy between log dirs. Absent: no replica moves between them."
+    )
     load: LoadStatus | None = Field(
         default=None, description="What the plan does to the load of the brokers. Absent without goals.load."
     )
@@ -205,6 +211,14 @@ class ReplicaProgress(ApiModel):
     completed: Count = Field(description="Replica moves whose new replica is in sync.")
 
 
+class LogDirMoveProgress(ApiModel):
+    """Moves between the log dirs of brokers."""
+
+    total: Count = Field(description="Moves of the plan; skipped ones do not count.")
+    completed: Count = Field(description="Moves whose replica is in its new log dir.")
+    in_flight: Count = Field(description="Moves in progress.")
+
+
 class StepProgress(ApiModel):
     """KIP-435's steps."""
 
@@ -218,7 +232,7 @@ class StepProgress(ApiModel):
 class ByteProgress(ApiModel):
     """Bytes of the plan."""
 
-    total: Count = Field(description="Bytes to copy to new replicas.")
+    total: Count = Field(description="Bytes to copy to new replicas and between log dirs.")
     moved: Count = Field(description="Bytes copied so far.")
 
 
@@ -231,6 +245,9 @@ class ProgressStatus(ApiModel):
     )
     partitions: PartitionProgress = Field(description="Partitions of the plan by state.")
     replica_moves: ReplicaProgress = Field(description="Replica moves of the plan.")
+    log_dir_moves: LogDirMoveProgress | None = Field(
+        default=None, description="Moves between log dirs. In a rollback or undo: those of the way back. Absent: none."
+    )
     steps: StepProgress | None = Field(
         default=None, description="KIP-435's steps. In a rollback or undo: those of the way back."
     )
@@ -266,6 +283,10 @@ class ThrottleStatus(ApiModel):
 
     leader_rate: Count | None = Field(default=None, description="Bytes per second that each broker may send.")
     follower_rate: Count | None = Field(default=None, description="Bytes per second that each broker may fetch.")
+    log_dir_rate: Count | None = Field(
+        default=None,
+        description="Bytes per second between the log dirs of a broker. Absent: not throttled or not used.",
+    )
     source: SourceName = Field(description="The setting that the rates come from.")
     bound_by: SourceName | None = Field(
         default=None,

@@ -29,6 +29,7 @@ def rebalance_warnings(spec: KafkaRebalanceSpec) -> list[SpecWarning]:
     if spec.throttle is not None:
         found += _low(("spec.throttle.leaderRate", spec.throttle.leader_rate))
         found += _low(("spec.throttle.followerRate", spec.throttle.follower_rate))
+        found += _low(("spec.throttle.logDirRate", spec.throttle.log_dir_rate))
     return found
 
 

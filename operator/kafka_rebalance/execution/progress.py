@@ -2,8 +2,9 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from kafka_rebalance.execution.log_dir_progress import LogDirProgress
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
@@ -34,12 +35,18 @@ class Progress:
     bytes_total: int
     bytes_moved: int
     above_replication_factor: int
+    log_dirs: LogDirProgress = field(default_factory=LogDirProgress)
+
+    def with_log_dirs(self, found: LogDirProgress) -> "Progress":
+        """The same with what moves between log dirs."""
+        total, moved = self.bytes_total + found.bytes_total, self.bytes_moved + found.bytes_moved
+        return replace(self, log_dirs=found, bytes_total=total, bytes_moved=moved)
 
     @property
     def percent(self) -> int:
-        """By bytes if any are copied, else by partitions; 100 only when every partition is done or skipped."""
+        """By bytes if any are copied, else by partitions; 100 only when all that moves is done or skipped."""
         ended = self.partitions_completed + self.partitions_skipped
-        if ended >= self.partitions_total:
+        if ended >= self.partitions_total and self.log_dirs.completed >= self.log_dirs.total:
             return 100
         share = self.bytes_moved / self.bytes_total if self.bytes_total else ended / self.partitions_total
         return min(99, int(100 * share))
@@ -208,7 +215,8 @@ class Pace:
 
 
 def _mark(progress: Progress) -> tuple[int, ...]:
-    return progress.bytes_moved, progress.replicas_completed, progress.partitions_completed
+    log_dirs = progress.log_dirs.completed
+    return progress.bytes_moved, progress.replicas_completed, progress.partitions_completed, log_dirs
 
 
 def start_pace(progress: Progress, now: float) -> Pace:

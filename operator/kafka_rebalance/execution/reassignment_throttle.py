@@ -15,7 +15,10 @@ LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 LEADER_LIST = "leader.replication.throttled.replicas"
 FOLLOWER_LIST = "follower.replication.throttled.replicas"
-RATE_NAMES = (LEADER_RATE, FOLLOWER_RATE)
+LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+"""Of copies between the log dirs of a broker: one rate for all of them, without a list."""
+REPLICATION_RATES = (LEADER_RATE, FOLLOWER_RATE)
+RATE_NAMES = (*REPLICATION_RATES, LOG_DIR_RATE)
 LIST_NAMES = (LEADER_LIST, FOLLOWER_LIST)
 REPLICATION_THROTTLE = "the replication throttle of the broker"
 """The limiting throttle if it is lower than every claim."""
@@ -44,14 +47,15 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Bytes per second per broker; None: the side is not throttled."""
+    """Bytes per second per broker; None: not throttled. ``log_dirs``: between the log dirs of the broker."""
 
     leader: int | None = None
     follower: int | None = None
+    log_dirs: int | None = None
 
     def by_name(self) -> dict[str, int]:
         """The rates that are set, by config name."""
-        pairs = ((LEADER_RATE, self.leader), (FOLLOWER_RATE, self.follower))
+        pairs = ((LEADER_RATE, self.leader), (FOLLOWER_RATE, self.follower), (LOG_DIR_RATE, self.log_dirs))
         return {name: rate for name, rate in pairs if rate is not None}
 
 

@@ -18,12 +18,22 @@ from pydantic import TypeAdapter, ValidationError
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.load_outcome import LoadOutcome
-from kafka_rebalance.model.plan import Certificate, Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
+from kafka_rebalance.model.plan import (
+    Certificate,
+    Imbalance,
+    LogDirMove,
+    Plan,
+    PlannedPartition,
+    SkippedPartition,
+    Spread,
+)
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import Replicas, TopicPartition
 
 _FORMAT = 2
 """Of plans and origins. A change that an earlier version would misread raises it. (1 were rows, never released.)"""
+_LOG_DIR_FORMAT = 3
+"""Of plans with moves between log dirs: an operator that does not know these must not take such a plan for done."""
 _RUN_FORMAT = 1
 _LEVEL = 5
 """Of gzip: 6 takes twice as long on a large plan for 2 % less."""
@@ -72,7 +82,7 @@ def encode_plan(plan: Plan) -> bytes:
         )
     return pack(
         {
-            "format": _FORMAT,
+            "format": _LOG_DIR_FORMAT if plan.log_dirs else _FORMAT,
             "lowerBound": plan.certificate.lower_bound,
             "optimal": plan.certificate.optimal,
             "dataLowerBound": plan.certificate.data_lower_bound,
@@ -91,6 +101,7 @@ def encode_plan(plan: Plan) -> bytes:
             ],
             "topics": topics,
             **({"load": _LOAD.dump_python(plan.load, mode="json")} if plan.load is not None else {}),
+            **({"logDirs": _log_dir_columns(plan.log_dirs)} if plan.log_dirs else {}),
         }
     )
 
@@ -99,7 +110,7 @@ def encode_plan(plan: Plan) -> bytes:
 def decode_plan(payload: bytes) -> Plan:
     """StoredStateCorrupt where it is not a plan of ours."""
     with _corrupt_unless_ours("plan"):
-        raw = _known(unpack(payload))
+        raw = _known(unpack(payload), _FORMAT, _LOG_DIR_FORMAT)
         partitions = []
         for group in raw["topics"]:
             topic, topic_id, elects = group["topic"], group["id"], frozenset(group["elects"])
@@ -125,7 +136,43 @@ def decode_plan(payload: bytes) -> Plan:
             in_place=tuple(TopicPartition(topic, number) for topic, numbers in raw["inPlace"] for number in numbers),
             unmatched=tuple(raw.get("unmatched", ())),  # plans of older operators do not have it
             load=_LOAD.validate_python(raw["load"]) if "load" in raw else None,  # only of plans with load goals
+            log_dirs=_log_dir_moves(raw["logDirs"]) if "logDirs" in raw else (),
         )
+
+
+def _log_dir_columns(moves: Sequence[LogDirMove]) -> dict[str, Any]:
+    """Grouped by broker; a log dir is its number among ``paths``, and -1 stands for None."""
+    paths = sorted({path for move in moves for path in (move.before, move.after, move.origin) if path is not None})
+    number: dict[str | None, int] = {None: -1} | {path: at for at, path in enumerate(paths)}
+    brokers = []
+    for broker, group in groupby(sorted(moves, key=lambda m: (m.broker, m.tp)), key=lambda m: m.broker):
+        rows = list(group)
+        topics = [(topic, list(of)) for topic, of in groupby(rows, key=lambda m: m.tp.topic)]
+        brokers.append(
+            {
+                "broker": broker,
+                "topics": [[topic, [m.tp.partition for m in of]] for topic, of in topics],
+                "before": [number[m.before] for m in rows],
+                "after": [number[m.after] for m in rows],
+                "origin": [number[m.origin] for m in rows],
+                "sizes": [m.size_bytes for m in rows],
+            }
+        )
+    return {"paths": paths, "brokers": brokers}
+
+
+def _log_dir_moves(raw: Any) -> tuple[LogDirMove, ...]:
+    """The reverse of ``_log_dir_columns``."""
+    path = {-1: None} | dict(enumerate(raw["paths"]))
+    moves = []
+    for group in raw["brokers"]:
+        tps = [TopicPartition(topic, number) for topic, numbers in group["topics"] for number in numbers]
+        columns = (group["before"], group["after"], group["origin"])
+        moves += [
+            LogDirMove(tp, group["broker"], path[before], path[after], path[origin], size)
+            for tp, before, after, origin, size in zip(tps, *columns, group["sizes"], strict=True)
+        ]
+    return tuple(sorted(moves, key=lambda move: move.key))
 
 
 def _spread_numbers(spread: Spread | None) -> list[int] | None:
@@ -220,7 +267,7 @@ def _corrupt_unless_ours(what: str) -> Iterator[None]:
         raise StoredStateCorrupt(f"a stored {what} cannot be read: {error}") from error
 
 
-def _known(raw: Any, form: int = _FORMAT) -> dict[str, Any]:
-    if not isinstance(raw, dict) or raw.get("format") != form:
+def _known(raw: Any, *forms: int) -> dict[str, Any]:
+    if not isinstance(raw, dict) or raw.get("format") not in (forms or (_FORMAT,)):
         raise StoredStateCorrupt("a stored record has a format that this version does not know")
     return raw

@@ -24,6 +24,7 @@ class Strategy(StrEnum):
     GENERATE = "Generate"
     ASSIGNMENT = "Assignment"
     PREFERRED_LEADERS = "PreferredLeaders"
+    LOG_DIRS = "LogDirs"
 
 
 class Balance(StrEnum):

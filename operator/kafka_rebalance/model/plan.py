@@ -3,8 +3,8 @@
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, groupby
 from typing import Self
@@ -36,6 +36,33 @@ class PlannedPartition:
     def leader_moves(self) -> bool:
         """Whether the preferred leader changes."""
         return self.current[:1] != self.target[:1]
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirMove:
+    """One replica of a planned partition, and the log dirs of its broker that it is in, before and after the plan.
+
+    ``before`` None: the plan brings the replica to the broker; ``after`` None: the plan takes it away. ``origin``: the
+    log dir before the run, which is another one than ``before`` if an earlier plan of the run moved the replica.
+    ``before`` and ``after`` are the same if that is all there is to know.
+    """
+
+    tp: TopicPartition
+    broker: BrokerId
+    before: str | None
+    after: str | None
+    origin: str | None
+    size_bytes: int = 0
+
+    @property
+    def key(self) -> tuple[TopicPartition, BrokerId]:
+        """The replica."""
+        return self.tp, self.broker
+
+    @property
+    def copies(self) -> bool:
+        """Whether the plan copies the replica from one log dir to another."""
+        return None not in {self.before, self.after} and self.before != self.after
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +143,9 @@ class Plan:
     is gone when the run is planned again, it was deleted and is no typing error.
 
     ``load`` is what the plan does to the use of the brokers, with load goals.
+
+    ``log_dirs``, sorted: the replicas of these partitions that move between log dirs of their broker, and those of
+    which a rollback has to know the log dir. Only of brokers with several.
     """
 
     partitions: tuple[PlannedPartition, ...]
@@ -131,6 +161,17 @@ class Plan:
     in_place: tuple[TopicPartition, ...] = ()
     unmatched: tuple[str, ...] = ()
     load: LoadOutcome | None = None
+    log_dirs: tuple[LogDirMove, ...] = ()
+
+    @cached_property
+    def log_dir_moves(self) -> int:
+        """Number of replicas that are copied from one log dir of their broker to another."""
+        return sum(move.copies for move in self.log_dirs)
+
+    @cached_property
+    def log_dir_bytes(self) -> int:
+        """Bytes that are copied between log dirs."""
+        return sum(move.size_bytes for move in self.log_dirs if move.copies)
 
     @cached_property
     def changed(self) -> int:
@@ -190,14 +231,23 @@ class Plan:
 
         Unrelated changes in the cluster, sizes included, do not change it, so they do not void an approval.
         """
-        return plan_hash(self.partitions)
+        return plan_hash(self.partitions, self.log_dirs)
 
 
-def plan_hash(partitions: Iterable[PlannedPartition]) -> str:
-    """The hash of the changed partitions among these; it does not depend on their order.
+def joined_log_dirs(
+    older: Mapping[tuple[TopicPartition, BrokerId], LogDirMove], newer: Iterable[LogDirMove]
+) -> dict[tuple[TopicPartition, BrokerId], LogDirMove]:
+    """What two runs have moved, one after the other. A rollback of both leads to before the older one."""
+    since = {move.key: replace(move, origin=older[move.key].origin) if move.key in older else move for move in newer}
+    return {**older, **since}
+
+
+def plan_hash(partitions: Iterable[PlannedPartition], log_dirs: Iterable[LogDirMove] = ()) -> str:
+    """The hash of the changed partitions among these, and of the log dirs; it does not depend on their order.
 
     It is taken over one line of JSON per partition: ``["topic", 0, [1, 2, 3], [4, 2, 3]]``. The two lists are equal if
-    only a leader is elected.
+    only a leader is elected. Then follows a line per replica with log dirs: ``["topic", 0, 4, "/data/1", "/data/2",
+    "/data/1"]``, which are its broker and the log dirs before and after the plan and before the run.
     """
     digest = hashlib.sha256()
     changed = sorted((p for p in partitions if p.current != p.target or p.elects), key=lambda p: p.tp)
@@ -206,4 +256,7 @@ def plan_hash(partitions: Iterable[PlannedPartition]) -> str:
         # Lists of integers print as JSON; json.dumps of every row would take twice as long.
         lines = (f"[{name}, {p.tp.partition}, {[*p.current]}, {[*p.target]}]\n" for p in rows)
         digest.update("".join(lines).encode())
+    for move in sorted(log_dirs, key=lambda move: move.key):
+        row = [move.tp.topic, move.tp.partition, move.broker, move.before, move.after, move.origin]
+        digest.update(f"{json.dumps(row)}\n".encode())
     return f"sha256:{digest.hexdigest()}"

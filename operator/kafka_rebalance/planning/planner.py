@@ -44,10 +44,12 @@ def plan(request: PlanRequest) -> Plan:
     """The plan of the requested strategy, with its certificate. Raises Refused when the request contradicts itself."""
     if request.strategy is Strategy.ASSIGNMENT:
         check_assignment(request)
-    encoded = build(request)
-    instance = encoded.instance
     leaderless = sorted(p.tp for p in request.partitions if not p.has_leader)
     skipped = tuple(SkippedPartition(tp, Reason.NO_LEADER) for tp in leaderless)
+    if request.strategy is Strategy.LOG_DIRS:
+        return Plan((), Certificate.of(0, 0), skipped=skipped)  # lists stay, whatever the brokers
+    encoded = build(request)
+    instance = encoded.instance
     before = spread_of(instance, instance.broker_of_slot)
     if not encoded.partitions:
         return Plan((), Certificate.of(0, 0), skipped=skipped, before=before, after=before)

@@ -27,11 +27,13 @@ from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.act.closing import Closing
 from kafka_rebalance.reconcile.act.cordoning import Cordons
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.direction import deleted_meanwhile, direction_of
 from kafka_rebalance.reconcile.decide.judging import in_motion, judge_again, judge_inputs, partitions_to_read
+from kafka_rebalance.reconcile.decide.log_dir_decisions import with_log_dirs_judged
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, behind, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import (
     only_kept_copies_in_flight,
@@ -89,6 +91,7 @@ class Rounds:
         self._observer = Observer(admin, clock, self._permissions)
         self._cordons = Cordons(admin, stores)
         self._submitting = Submitting(admin, self._lifecycle, stores)
+        self._log_dirs = LogDirCalls(admin, self._lifecycle, stores, clock)
         self._selected = SelectedPartitions()
         self._windows = WindowClock()
         self._turns = Turns(clock)
@@ -188,11 +191,10 @@ class Rounds:
                 terminating[rebalance.uid] = renamed_from(rebalance, rebalances, selected)
                 self._awaited[rebalance.uid] = awaited_by(rebalance, rebalances, selected, self._clock.now())
             places = places_of(rebalances, selected, self._clock.now(), self._clock.monotonic())
-            heirs = {found.uid: uid for uid, found in successors.items() if uid in self.rebalances}
+            heirs = {to.uid: self.rebalances[uid].name for uid, to in successors.items() if uid in self.rebalances}
             for rebalance in rebalances:
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)
-                if rebalance.uid in heirs:
-                    queue = behind(queue, self.rebalances[heirs[rebalance.uid]].name)
+                queue = behind(queue, heirs[rebalance.uid]) if rebalance.uid in heirs else queue
                 rebalance.assessment = replace(rebalance.assessment, queue=queue)
         for rebalance in rebalances:
             queue = await self._runs.start_planning(rebalance, info, rebalances, terminating.get(rebalance.uid, ()))
@@ -205,7 +207,8 @@ class Rounds:
         moves = [move for r in running for move in r.record.moves]
         self._observer.note_away({broker for move in moves for broker in move.known}, info)
         to_read = {tp for r in running for tp in partitions_to_read(r.assessment)}
-        return await self._observer.look({move.tp for move in moves}, to_read, info, self.throttle.foreign)
+        look = await self._observer.look({move.tp for move in moves}, to_read, info, self.throttle.foreign)
+        return replace(look, log_dirs=await self._log_dirs.read(running))
 
     def _replan_for_edits(self, running: list[Rebalance]) -> None:
         """Follow the edits that arrived during this round, so that frequent edits hold up nothing."""
@@ -222,6 +225,7 @@ class Rounds:
         block_inputs = BlockInputs(now, vitals, moving, self.throttle.throttles, self._awaited, self._windows)
         for rebalance in running:
             self._turn(rebalance, direction_of(rebalance))
+            rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
             teardown = teardown_of(rebalance, look.observation, self._observer.replica_bytes, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, block_inputs))
@@ -239,6 +243,7 @@ class Rounds:
         for rebalance in running:
             found = orders[rebalance.uid]
             rebalance.assessment = replace(rebalance.assessment, no_room=found.no_room, list_full=found.list_full)
+            rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
         return orders
 
     def _opened(self) -> list[Rebalance]:
@@ -282,8 +287,10 @@ class Rounds:
             if self._submitting.refused(rebalance):
                 continue
             covered = copies(orders[rebalance.uid], cluster, uncovered)
+            await self._log_dirs.place(rebalance, covered, cluster)
             sent |= await self._submitting.submit(rebalance, covered, cluster)
-        return sent
+        in_turn = self._turns.of("log dirs", acting)
+        return await self._log_dirs.move(in_turn, running, look.log_dirs, cluster, self.throttle) or sent
 
     async def _confirm(self, running: list[Rebalance], orders: dict[str, Orders], look: Look) -> dict[str, Orders]:
         """Read again the partitions whose orders were chosen on an older reading, and keep the orders still meant.
@@ -326,18 +333,9 @@ class Rounds:
         return extended.uncovered
 
     async def _keep_throttle(self, info: ClusterInfo) -> None:
-        """While no rebalance runs: the throttle of what other tools reassign, and of runs that wait after a problem.
-
-        Copies of these go on, and a changed rate applies to them too.
-        """
+        """While no rebalance runs, of what other tools reassign, and of runs that wait after a problem: these go on."""
         opened = self._opened()
-        topics = {tp.topic for rebalance in opened for tp in partitions_to_read(rebalance.assessment)}
-        partitions = await self._admin.describe_partitions(topics) if topics else {}
-        cluster = ClusterState(self._cluster_id, info.brokers, partitions)
-        await self.throttle.look(opened, cluster)
-        if self.throttle.foreign:
-            await self._observer.read_sizes(self.throttle.foreign, info)
-        applied = await self.throttle.apply_claims(opened, cluster, {})
+        applied = await self.throttle.keep(opened, info, self._observer.read_sizes)
         for rebalance in opened:
             rebalance.assessment = replace(rebalance.assessment, throttle=applied.findings[rebalance.uid])
 
@@ -357,7 +355,7 @@ class Rounds:
         for rebalance in self._turns.of("close", running):
             if rebalance.desired.deleted_since(rebalance.memory.prepared):
                 continue  # what was judged is not what is asked for now: the next round looks again
-            arrived = rebalance.assessment.statuses.finished and self.throttle.restored(rebalance, info)
+            arrived = rebalance.assessment.finished and self.throttle.restored(rebalance, info)
             if only_kept_copies_in_flight(rebalance) or arrived:
                 assessment = await self._closing.finish(rebalance, info)
                 rebalance.assessment = assessment.about(rebalance.record.loaded_run)

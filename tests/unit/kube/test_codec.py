@@ -22,7 +22,15 @@ from kafka_rebalance.kube.codec import (
 )
 from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.load_outcome import LoadOutcome, OutsideBroker, OutsideReason, ResourceBalance
-from kafka_rebalance.model.plan import Certificate, Imbalance, Plan, PlannedPartition, SkippedPartition, Spread
+from kafka_rebalance.model.plan import (
+    Certificate,
+    Imbalance,
+    LogDirMove,
+    Plan,
+    PlannedPartition,
+    SkippedPartition,
+    Spread,
+)
 from kafka_rebalance.model.run import Origin, Run, RunOutcome, Spent
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
@@ -84,6 +92,24 @@ class TestPlans:
         assert decode_plan(encode_plan(made)) == made
         assert made.hash == plan(3).hash
         assert "load" not in unpack(encode_plan(plan(3)))
+
+    def test_log_dirs(self) -> None:
+        """Part of the hash, and of a format that an operator without them refuses."""
+        made, (first, second, third) = plan(3), plan(3).partitions
+        moves = (
+            LogDirMove(first.tp, BrokerId(1), "/a", "/b", "/a", 7),
+            LogDirMove(first.tp, BrokerId(2), None, "/b", None, 7),
+            LogDirMove(second.tp, BrokerId(1), "/a", None, "/c", 8),
+            LogDirMove(third.tp, BrokerId(1), "/b", "/b", "/a"),
+        )
+        moved = replace(made, log_dirs=moves)
+        assert decode_plan(encode_plan(moved)) == moved
+        assert (unpack(encode_plan(made))["format"], unpack(encode_plan(moved))["format"]) == (2, 3)
+        assert "logDirs" not in unpack(encode_plan(made))
+        another = (replace(moves[0], after="/c"), *moves[1:])
+        changed = [replace(moved, log_dirs=found) for found in (another, moves[1:])]
+        assert len({found.hash for found in (made, moved, *changed)}) == 4
+        assert replace(moved, log_dirs=moves[::-1]).hash == moved.hash
 
     def test_expressions_that_match_nothing(self) -> None:
         """Not part of the hash; a plan of an older operator has none."""

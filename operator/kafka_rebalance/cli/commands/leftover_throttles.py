@@ -12,7 +12,7 @@ from kafka_rebalance.cli.tables.findings_table import Finding
 from kafka_rebalance.execution.ledger import Ledger, split
 from kafka_rebalance.execution.list_budget import batches
 from kafka_rebalance.execution.list_state import WILDCARD
-from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES, broker_of
+from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, REPLICATION_RATES, broker_of
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin, KafkaReader
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -67,7 +67,7 @@ async def find(admin: KafkaReader, ledger: Ledger) -> list[Leftover]:
     needed |= _brokers_of((row for row in set_lists if row not in lists), states)
     rates = [
         Leftover(broker, name, read.value)
-        for broker, names in sorted((await admin.broker_configs(sorted(info.brokers), RATE_NAMES)).items())
+        for broker, names in sorted((await admin.broker_configs(sorted(info.brokers), REPLICATION_RATES)).items())
         for name, read in sorted(names.items())
         if read.source is ConfigSource.DYNAMIC_BROKER and read.value is not None
         if broker not in needed and ledger.rate(broker, name) is None

@@ -220,7 +220,14 @@ def plan_options(
         missing = f"the sizes of {len(unknown)} partitions are unknown, for example {unknown[0]}"
         needed = "a movement budget in bytes requires sizes"
         raise Refused(Reason.SIZES_UNKNOWN, f"{needed}, and {missing}: add them, or use --load-model")
-    return PlanOptions(request, sizes, spec, log_dir_options(described, log_dir_band, drained_log_dirs))
+    wanted = spec.goals.log_dirs if log_dir_band is None and not drained_log_dirs else None
+    if wanted is not None:
+        log_dir_band = wanted.band
+        drained_log_dirs = tuple((BrokerId(row.broker), row.path) for row in wanted.drain)
+    log_dirs = log_dir_options(described, log_dir_band, drained_log_dirs)
+    if request.strategy is Strategy.LOG_DIRS and log_dirs is None:
+        raise click.UsageError("--strategy LogDirs requires --log-dirs")
+    return PlanOptions(request, sizes, spec, log_dirs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +302,8 @@ def _check_options(request: PlanRequest, *, given_lists: bool) -> None:
         raise click.UsageError(
             "--replication-factor is not allowed with --strategy PreferredLeaders, which copies nothing"
         )
+    if strategy is Strategy.LOG_DIRS and request.replication_factor is not None:
+        raise click.UsageError("--replication-factor is not allowed with --strategy LogDirs, which leaves lists alone")
     if len({goal.resource for goal in goals.load}) != len(goals.load):
         raise click.UsageError("--load names a resource twice")
     if not goals.counts and (not goals.load or goals.minimum_gain or goals.balance != Balance.TOTAL):

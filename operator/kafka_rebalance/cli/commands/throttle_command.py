@@ -10,7 +10,7 @@ from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected
 from kafka_rebalance.kube.client import Json
 from kafka_rebalance.kube.spec_changes import change
 
-_FIELDS = ("leaderRate", "followerRate", "unlimited")
+_FIELDS = ("leaderRate", "followerRate", "unlimited", "logDirRate")
 
 
 @click.command("throttle")

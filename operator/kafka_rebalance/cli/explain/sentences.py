@@ -19,6 +19,7 @@ _BASIS = {
     "count",
     Strategy.ASSIGNMENT: "the given assignment is the target",
     Strategy.PREFERRED_LEADERS: "leaders are balanced and no replica moves",
+    Strategy.LOG_DIRS: "no replica leaves its broker, and only its log dir may change",
 }
 
 _EVEN = {

@@ -65,7 +65,8 @@ class Closing:
                 await self._lifecycle.remove_finalizer_and_records(rebalance)
             elif going_back(rebalance):
                 skipped = skipped_partitions(rebalance)
-                wholly = not any(move.tp in skipped for move in rebalance.record.moves)
+                log_dirs = {tp for tp, _ in rebalance.assessment.log_dirs.within(MovePhase.SKIPPED)}
+                wholly = not any(move.tp in skipped or move.tp in log_dirs for move in rebalance.record.moves)
                 await self._lifecycle.undone(rebalance, wholly=wholly)
             else:
                 found = await self._prove_drained(rebalance, info)

@@ -15,9 +15,9 @@ from datetime import timedelta
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
-from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPartition, joined_log_dirs
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.direction import direction_of
@@ -380,18 +380,18 @@ class Lifecycle:
         first = next((run for run in found if run.cluster_id == self._cluster_id), found[0] if found else None)
         taken = [run for run in found if first is not None and run.cluster_id == first.cluster_id]
         partitions: dict[TopicPartition, PlannedPartition] = {}
-        origins: list[Origin] = []
+        origins, dirs = list[Origin](), dict[tuple[TopicPartition, BrokerId], LogDirMove]()
         for run in taken:
             opened = await load_open_run(self._stores, run)
             origins += opened.origins.values()
+            dirs = joined_log_dirs(dirs, opened.plan.log_dirs)
             partitions |= {planned.tp: planned for planned in opened.plan.partitions}  # the last has moved it last
         if not partitions:
             return None
-        desired, plan = rebalance.desired, Plan(tuple(sorted(partitions.values())), Certificate(0, optimal=False))
-        run = replace(
-            taken[0], uid=desired.uid, name=desired.metadata.name, run_id=uuid.uuid4().hex, plan_hash=plan.hash
-        )
-        run = replace(run, closed_at=None, outcome=None, successor=None, planning_hash=desired.planning_hash)
+        desired = rebalance.desired
+        plan = Plan(tuple(sorted(partitions.values())), Certificate(0, optimal=False), log_dirs=tuple(dirs.values()))
+        run = replace(taken[0], uid=desired.uid, name=desired.metadata.name, run_id=uuid.uuid4().hex, successor=None)
+        run = replace(run, plan_hash=plan.hash, planning_hash=desired.planning_hash, closed_at=None, outcome=None)
         await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
         await self._stores.origins.append(desired.uid, run.run_id, origins)
         await self._stores.runs.save(run)

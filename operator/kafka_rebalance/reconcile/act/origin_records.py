@@ -54,6 +54,26 @@ class OriginRecords:
             elections=tuple(tp for tp in orders.elections if tp in allowed),
         )
 
+    async def keep(
+        self, rebalance: Rebalance, tps: Collection[TopicPartition], cluster: ClusterState
+    ) -> frozenset[TopicPartition]:
+        """Record what partitions are whose replicas move between log dirs only; those of which that is on record.
+
+        Their lists stay, so there is no first call to look out for.
+        """
+        states = [cluster.partitions[tp] for tp in tps if tp in cluster.partitions]
+        rows = [
+            Origin(state.tp, state.topic_id, state.replicas, state.leader)
+            for state in states
+            if _recorded(rebalance, state.tp, cluster) is None
+        ]
+        run = rebalance.record.run
+        async with self._lifecycle.problems_of(rebalance, _STAGE):
+            if rows and run is not None:
+                origins = await self._stores.origins.append(rebalance.uid, run.run_id, rows)
+                rebalance.record = replace(rebalance.record, origins=origins)
+        return frozenset(s.tp for s in states if _recorded(rebalance, s.tp, cluster) is not None)
+
     def give_up(self, rebalance: Rebalance, refused: Collection[TopicPartition]) -> None:
         """Forget the origins that were recorded for orders which Kafka has just refused.
 

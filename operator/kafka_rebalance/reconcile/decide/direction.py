@@ -48,7 +48,8 @@ def at_rest(rebalance: RebalanceView) -> bool:
     progress = assessment.advance.progress
     if rebalance.memory.planning is not None or progress is None:
         return False
-    return not assessment.statuses.moving and not progress.above_replication_factor
+    moving = assessment.statuses.moving or assessment.log_dirs.moving
+    return not moving and not progress.above_replication_factor
 
 
 def requires_decision(rebalance: RebalanceView) -> bool:

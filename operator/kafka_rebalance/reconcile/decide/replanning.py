@@ -74,7 +74,9 @@ def undo_ordered(rebalance: RebalanceView) -> bool:
 
 def only_kept_copies_in_flight(rebalance: RebalanceView) -> bool:
     """Whether everything is at rest but for copies in flight that stay until the new plan is made."""
-    statuses, keep = rebalance.assessment.statuses, copies_to_keep(rebalance)
+    statuses, keep, run = rebalance.assessment.statuses, copies_to_keep(rebalance), rebalance.record.loaded_run
+    if run is not None and not rebalance.assessment.log_dirs.finished(Direction.REVERT, run.log_dirs):
+        return False
     if statuses.count(MovePhase.WAITING, MovePhase.READY) or not statuses.copying:
         return False
     return all(tp in keep for tp in statuses.within(MovePhase.IN_FLIGHT))

@@ -136,6 +136,7 @@ def teardown_of(rebalance: RebalanceView, seen: Observation, replica_bytes: Repl
     desired = rebalance.desired
     moves = rebalance.record.moves if going_back(rebalance) else ()
     back, unknown = bytes_to_move_back(moves, seen.cluster, replica_bytes)
+    back += rebalance.assessment.log_dirs.away_bytes if moves else 0
     if not desired.deleting or desired.spec.deletion_policy is not DeletionPolicy.ROLLBACK:
         return Teardown(None, back)
     most = desired.spec.rollback.max_data
@@ -175,4 +176,5 @@ def outcome_of(rebalance: RebalanceView) -> RunOutcome:
         return RunOutcome.REVERTED
     unlike_before = {Reason.ORIGINAL_BROKER_GONE, Reason.PREFERRED_LEADER_GONE, Reason.BELOW_MIN_INSYNC_REPLICAS}
     partially = any(status.reason in unlike_before for status in assessment.statuses.by_partition.values())
+    partially |= any(s.reason == Reason.LOG_DIR_OFFLINE for s in assessment.log_dirs.by_replica.values())
     return RunOutcome.ROLLED_BACK_PARTIALLY if partially else RunOutcome.ROLLED_BACK

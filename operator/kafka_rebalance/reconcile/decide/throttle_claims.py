@@ -35,7 +35,7 @@ def rates_of(desired: Desired, resource: KafkaReassignmentThrottle | None) -> tu
     bound = _lower(mine, shared)
     rates = ClusterRates(bound, {broker: _lower(mine, row) for broker, row in own_rows.items()})
     source = throttle_claim_name(resource) if resource else ""
-    if desired.spec.throttle is not None:
+    if desired.spec.throttle is not None and desired.spec.throttle.of_reassignments:
         return rates, "spec.throttle" if bound == mine else f"{source}, below spec.throttle"
     return rates, source if shared != Rates() else "the default: spec.throttle is not set"
 
@@ -94,7 +94,31 @@ def claims_of(
             united(part.entries for part in parts),
             ruling.spec.rates_on(BrokerId(row.id) for row in ruling.spec.brokers),
         )
+    for rebalance in rebalances:
+        if (of_log_dirs := _log_dir_claim(rebalance)) is not None:
+            claims[log_dir_claim_name(rebalance.desired)] = of_log_dirs
     return Claims(claims, relieved)
+
+
+def log_dir_rate_of(desired: Desired) -> tuple[int | None, bool]:
+    """The rate of copies between log dirs, None: unlimited, and whether a user asked for it; without that, the default.
+
+    The cluster's throttle resource is about reassignments.
+    """
+    own = desired.spec.throttle
+    if own is None or (own.log_dir_rate is None and own.unlimited is None):
+        return DEFAULT_RATE, False
+    return own.log_dir_rate, True
+
+
+def _log_dir_claim(rebalance: Rebalance) -> Claim | None:
+    """The rate on the brokers that copy between their log dirs, or are about to; None: there are none."""
+    assessment, (rate, asked) = rebalance.assessment, log_dir_rate_of(rebalance.desired)
+    blocked = assessment.step_block is not None or rebalance.memory.problem is not None
+    if rebalance.record.loaded_run is None or (blocked and not assessment.log_dirs.moving):
+        return None
+    brokers = assessment.log_dirs.unsettled
+    return Claim(Rates(log_dirs=rate), brokers, asked=asked) if brokers else None
 
 
 def moving_now(
@@ -124,6 +148,11 @@ def moving_now(
 def claim_name(desired: Desired) -> str:
     """The name of a rebalance's claim, independent of its rates: an emergency brake remembers it."""
     return f"KafkaRebalance {desired.name}"
+
+
+def log_dir_claim_name(desired: Desired) -> str:
+    """The name of its claim on the rates between log dirs."""
+    return f"{claim_name(desired)}, log dirs"
 
 
 def throttle_claim_name(ruling: KafkaReassignmentThrottle) -> str:
@@ -163,7 +192,7 @@ def _fetches_throttled(own: Rates, ruling: KafkaReassignmentThrottle | None) -> 
 def _own_rates(desired: Desired, shared: Rates) -> tuple[Rates, bool]:
     """The rates of the rebalance itself, and whether a user asked for them; without that, the default."""
     own = desired.spec.throttle
-    if own is not None:
+    if own is not None and own.of_reassignments:
         return Rates(own.leader_rate, own.follower_rate), True
     return (Rates(DEFAULT_RATE, DEFAULT_RATE), False) if shared == Rates() else (Rates(), True)
 

@@ -8,11 +8,12 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.disk_space import DiskSpace
 from kafka_rebalance.execution.health_gate import Change, Vitals, unhealthy
+from kafka_rebalance.execution.log_dir_moves import LogDirReading
 from kafka_rebalance.execution.partition_status import Observation
 from kafka_rebalance.execution.progress import produce_rates
 from kafka_rebalance.execution.reassignment_throttle import Side
 from kafka_rebalance.execution.traffic import Reading, read, traffic
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir, disk_space
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir, ReplicaKey, disk_space
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 
@@ -32,8 +33,6 @@ _ASK_AGAIN_SECONDS = 2.0
 _GONE_AFTER_READINGS = 5
 """A single "unknown topic" is no proof of deletion: a broker may lag."""
 
-ReplicaKey = tuple[TopicPartition, BrokerId]
-
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -49,7 +48,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one round saw. ``fresh``: the partitions that were read in this round.
+    """What one round saw. ``fresh``: the partitions that were read in this round. ``log_dirs`` None: not read in it.
 
     The partitions and unread topics of ``observation`` are live: later readings of the observer update them.
     """
@@ -57,6 +56,7 @@ class Look:
     observation: Observation
     changes: Changes
     fresh: frozenset[TopicPartition]
+    log_dirs: LogDirReading | None = None
 
 
 class ReplicaSizes(Mapping[ReplicaKey, int]):

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from kafka_rebalance.execution.bottleneck import Copying, never_finishes
 from kafka_rebalance.execution.expected_duration import shape_of_plan
+from kafka_rebalance.execution.log_dir_moves import measure_log_dirs
+from kafka_rebalance.execution.log_dir_progress import seconds_at_rate
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import (
     Pace,
@@ -22,6 +24,7 @@ from kafka_rebalance.model.duration_model import DurationModel
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
+from kafka_rebalance.reconcile.decide.throttle_claims import log_dir_rate_of
 from kafka_rebalance.reconcile.report.ready_state import waiting_summary
 from kafka_rebalance.reconcile.state.assessment import Advance, ExpectedDuration
 from kafka_rebalance.reconcile.state.judgement import Statuses
@@ -42,22 +45,25 @@ def advance_of(
     assessment, moves, limits = rebalance.assessment, rebalance.record.moves, rebalance.desired.limits
     before, rates, statuses = assessment.advance, assessment.throttle.rates, assessment.statuses.by_partition
     direction = assessment.judgement.direction or Direction.FORWARD
-    progress = measure(moves, statuses, cluster, replica_bytes, direction)
     opened = rebalance.record.loaded_run
+    log_dirs = measure_log_dirs(opened.log_dirs if opened is not None else (), assessment.log_dirs, direction)
+    progress = measure(moves, statuses, cluster, replica_bytes, direction).with_log_dirs(log_dirs)
+    dir_rate, _ = log_dir_rate_of(rebalance.desired)
     pace, eta = None, None
     # While a step block holds it at rest, standing still is intended: the stall timeout starts again.
-    if assessment.step_block is None or progress.partitions_in_flight:
+    if assessment.step_block is None or progress.partitions_in_flight or log_dirs.in_flight:
         same = before.pace if before.direction is direction else None
         pace = same.follow(progress, now) if same else start_pace(progress, now)
         into, out_of = bytes_left(moves, statuses, cluster, replica_bytes, direction)
-        eta = seconds_left_range(progress, pace, seconds_at_throttle(into, out_of, rates))
+        at_throttle = _longer(seconds_at_throttle(into, out_of, rates), seconds_at_rate(log_dirs.bytes_left, dir_rate))
+        eta = seconds_left_range(progress, pace, at_throttle)
     return Advance(
         direction=direction,
         progress=progress,
         steps_completed=steps_completed(moves, statuses, cluster, direction, limits.parallel_replicas),
         pace=pace,
         eta=eta,
-        plan_seconds=expected_seconds(opened.plan, rates) if opened is not None else None,
+        plan_seconds=expected_seconds(opened.plan, rates, dir_rate) if opened is not None else None,
         expected=_expected(before.expected, opened.plan, rates, limits, durations) if opened and durations else None,
         stalled=_stalled(rebalance, pace, now),
         too_slow=_too_slow(rebalance, cluster, produce_rates),
@@ -81,7 +87,7 @@ def _expected(
 def _stalled(rebalance: RebalanceView, pace: Pace | None, now: float) -> str:
     """Bytes on disk, copies in sync or partitions done must advance within ``stallTimeout``; clears by itself."""
     assessment, timeout = rebalance.assessment, rebalance.desired.spec.execution.stall_timeout_seconds
-    if pace is None or assessment.statuses.finished or now - pace.advanced_at < timeout:
+    if pace is None or assessment.finished or now - pace.advanced_at < timeout:
         return ""
     flying = ", ".join(str(tp) for tp in list(assessment.judgement.since)[:5])
     waits = waiting_summary(assessment) or flying or _unanswered(assessment.statuses)
@@ -138,7 +144,7 @@ def expected_rates(opened: LoadedRun, model: LoadModel | None) -> dict[TopicPart
     return {tp: load.bytes_in_per_second for tp, load in known if load is not None and load.bytes_in_per_second}
 
 
-def expected_seconds(plan: Plan, rates: ClusterRates) -> float | None:
+def expected_seconds(plan: Plan, rates: ClusterRates, dir_rate: int | None) -> float | None:
     """How long the copies take at least: the fullest pipe at the throttle. The old leaders are assumed as sources."""
     into: dict[BrokerId, int] = {}
     out_of: dict[BrokerId, int] = {}
@@ -146,4 +152,13 @@ def expected_seconds(plan: Plan, rates: ClusterRates) -> float | None:
         for broker in p.added:
             into[broker] = into.get(broker, 0) + p.size_bytes
             out_of[p.current[0]] = out_of.get(p.current[0], 0) + p.size_bytes
-    return seconds_at_throttle(into, out_of, rates)
+    between: dict[BrokerId, int] = {}
+    for move in plan.log_dirs:
+        if move.copies:
+            between[move.broker] = between.get(move.broker, 0) + move.size_bytes
+    return _longer(seconds_at_throttle(into, out_of, rates), seconds_at_rate(between, dir_rate))
+
+
+def _longer(seconds: float | None, between_log_dirs: float) -> float | None:
+    """Copies between brokers and those between log dirs go on beside each other. None: nothing is throttled."""
+    return between_log_dirs or None if seconds is None else max(seconds, between_log_dirs)

@@ -9,6 +9,7 @@ from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.list_budget import MOST_BYTES
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.model.run import Run, RunOutcome
+from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
@@ -56,7 +57,7 @@ def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
         return _state_of_replanning(assessment, assessment.replanning, waits)
     if block is not None:
         return _in(block.reason, f"{block.message}; {_draining(rebalance)}")
-    if assessment.statuses.finished and not waits:
+    if assessment.finished and not waits:
         waits = "everything has arrived; the throttle is being removed"
     if going_back(rebalance):
         return _in(Reason.UNDOING, waits or _moving_back(assessment))
@@ -64,6 +65,8 @@ def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
         return _in(Reason.THROTTLE_TOO_LOW, advance.too_slow)
     elects_only = opened.plan.elections and not opened.plan.changed
     doing = "having preferred leaders elected" if elects_only else "moving replicas in small steps"
+    if opened.plan.log_dir_moves and assessment.statuses.finished:
+        doing = "moving replicas between log dirs"
     return _in(Reason.REBALANCING, waits or doing)
 
 
@@ -85,6 +88,9 @@ def waiting_summary(assessment: Assessment) -> str:
     """Why partitions wait, also those in flight: reasons with counts and one example, the most frequent first."""
     waiting = sorted(assessment.statuses.within(MovePhase.WAITING, MovePhase.IN_FLIGHT).items())
     reasons = [(s.reason, tp, s.message) for tp, s in waiting if s.reason not in {"", Reason.PAUSED}]
+    between = sorted(assessment.log_dirs.within(MovePhase.WAITING).items())
+    reasons += [(s.reason, tp, s.message) for (tp, _), s in between if s.reason not in {"", Reason.PAUSED}]
+    reasons += [(Reason.DISK_FULL, tp, _dir_full(broker)) for tp, broker in sorted(assessment.dir_full)]
     full = sorted(assessment.no_room.items())
     reasons += [(Reason.DISK_FULL, tp, f"broker {broker} has no room for it") for tp, broker in full]
     reasons += [(Reason.THROTTLE_LIST_FULL, tp, _LIST_FULL) for tp in sorted(assessment.list_full)]
@@ -93,6 +99,10 @@ def waiting_summary(assessment: Assessment) -> str:
     for reason, tp, message in reasons:
         examples.setdefault(reason, f"{tp}: {message}")
     return "; ".join(f"{reason} ({count}, e.g. {examples[reason]})" for reason, count in counts.most_common(3))
+
+
+def _dir_full(broker: BrokerId) -> str:
+    return f"its new log dir on broker {broker} has no room for it"
 
 
 def _state_of_teardown(rebalance: RebalanceView, waits: str) -> tuple[ReadySummary, str, str]:
@@ -118,7 +128,7 @@ def _state_of_teardown(rebalance: RebalanceView, waits: str) -> tuple[ReadySumma
         message = f"{block.reason}: {block.message}; {_draining(rebalance)}"
         # A window that cannot be read never opens and requires an edit; every other block ends by itself.
         return summary_of(block.reason), Reason.ROLLING_BACK, message
-    if assessment.statuses.finished and not waits:
+    if assessment.finished and not waits:
         waits = "everything is back; the throttle is being removed"
     return _in(Reason.ROLLING_BACK, waits or _moving_back(assessment))
 

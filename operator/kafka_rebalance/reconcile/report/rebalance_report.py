@@ -9,7 +9,7 @@ from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_c
 from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.spec_warnings import rebalance_warnings
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.execution.partition_status import Direction, MovePhase
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.kafka.least_permissions import sentence
 from kafka_rebalance.model.goals import LoadResource
@@ -20,6 +20,7 @@ from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
+from kafka_rebalance.reconcile.decide.throttle_claims import log_dir_rate_of
 from kafka_rebalance.reconcile.report.ready_state import ready_of
 from kafka_rebalance.reconcile.state.assessment import Advance, ThrottleFindings
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
@@ -55,6 +56,8 @@ def build_status(
     if opened is None:
         return _with_disk_peak(status, rebalance.record.run)
     throttle, skipped = assessment.throttle, skipped_partitions(rebalance)
+    for (tp, _), row in assessment.log_dirs.within(MovePhase.SKIPPED).items():
+        skipped.setdefault(tp, PartitionStatus(MovePhase.SKIPPED, row.reason))
     return status.model_copy(
         update={
             "plan": _plan(opened, assessment.advance),
@@ -62,6 +65,7 @@ def build_status(
             "throttle": shown.ThrottleStatus(
                 leader_rate=throttle.rates.general.leader,
                 follower_rate=throttle.rates.general.follower,
+                log_dir_rate=log_dir_rate_of(desired)[0] if opened.plan.log_dir_moves else None,
                 source=throttle.source,
                 bound_by=throttle.bound_by or None,
                 brokers=throttle.brokers,
@@ -107,13 +111,14 @@ def _conditions(
         conditions = warn(conditions, warnings, generation=generation, now=now)
     if cluster.version is not None:
         put(ConditionType.VERSION_RECORDED, *cluster.version.finding())
-    put(ConditionType.REBALANCING, opened is not None and not assessment.statuses.finished, reason, message)
+    put(ConditionType.REBALANCING, opened is not None and not assessment.finished, reason, message)
     succeeded = summary is ReadySummary.DONE and reason != Reason.UNDONE
     put(ConditionType.SUCCEEDED, succeeded, reason, message)
     if opened is not None:
         plan = opened.plan
         elections = f", {plan.elections} leader elections" if plan.elections else ""
-        moves = f"{plan.changed} partitions, {plan.replica_moves} replica moves{elections}"
+        between = f", {plan.log_dir_moves} moves between log dirs" if plan.log_dir_moves else ""
+        moves = f"{plan.changed} partitions, {plan.replica_moves} replica moves{elections}{between}"
         put(ConditionType.PLANNED, True, Reason.PLANNED, moves)
         _throttle_condition(assessment.throttle, put)
         approval = desired.spec.approval
@@ -182,6 +187,8 @@ def _plan(opened: LoadedRun, advance: Advance) -> shown.PlanStatus:
         leader_moves=plan.leader_moves,
         elections=plan.elections,
         data_to_move=plan.data_to_move_bytes,
+        log_dir_moves=plan.log_dir_moves or None,
+        data_between_log_dirs=plan.log_dir_bytes or None,
         load=_load(plan.load) if plan.load is not None else None,
         data_source=plan.data_source or None,
         per_broker=tuple(shown.BrokerPlanRow(**asdict(row)) for row in plan.broker_changes[: shown.MAX_PLAN_BROKERS]),
@@ -238,6 +245,11 @@ def _progress(rebalance: RebalanceView, opened: LoadedRun, now: datetime) -> sho
             skipped=found.partitions_skipped,
         ),
         replica_moves=shown.ReplicaProgress(total=found.replicas_total, completed=found.replicas_completed),
+        log_dir_moves=shown.LogDirMoveProgress(
+            total=found.log_dirs.total, completed=found.log_dirs.completed, in_flight=found.log_dirs.in_flight
+        )
+        if found.log_dirs.total
+        else None,
         steps=shown.StepProgress(completed=advance.steps_completed, in_flight=found.partitions_in_flight),
         bytes=shown.ByteProgress(total=found.bytes_total, moved=found.bytes_moved),
         rate=round(rate),

@@ -17,9 +17,9 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.execution.queue_order import Place
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, ReplicaKey
 from kafka_rebalance.model.load import LoadModel
-from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.plan import LogDirMove, Plan, joined_log_dirs
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.planning.problem.goal_loads import needs_rates
@@ -36,6 +36,7 @@ from kafka_rebalance.reconcile.decide.teardown import as_rolled_back, moved_back
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists, lists_for, read_assignment
 from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes, refuse_unknown_sizes
+from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, with_log_dirs
 from kafka_rebalance.reconcile.runs.plan_request import (
     PlanInputs,
     make_plan,
@@ -196,11 +197,13 @@ class Runs:
         # A run that has sent nothing has nothing to move back: a new plan is a new run.
         begun = before if before is not None and before.started_at is not None else None
         taken = await self._lifecycle.inheritance(rebalance.uid) if rebalance.record.run is None else []
-        inherited, moves_before = await self._inherited_from(taken)
+        inherited, moves_before, dirs_before = await self._inherited_from(taken)
         let_go = still_copied(moves_before, read)
         partitions = {**partitions, **{tp: as_if_cancelled(state) for tp, state in let_go.items()}}
         origins = inherited if begun is None else rebalance.record.origins
-        sent = opened.turned(origins, back=True).moves if opened is not None and begun is not None else ()
+        way_back = opened.turned(origins, back=True) if opened is not None and begun is not None else None
+        sent = way_back.moves if way_back is not None else ()
+        earlier_dirs = dirs_before | {d.key: d for d in (way_back.log_dirs if way_back is not None else ())}
         selected, theirs = select(spec, partitions), moved_by_others(sent, partitions)
         origins = {tp: origin for tp, origin in origins.items() if tp not in theirs}
         earlier = (*(move for move in sent if move.tp not in theirs), *_moves_of(inherited.values()))
@@ -219,6 +222,8 @@ class Runs:
         made = await make_plan(spec, info, selected, loads, inputs)
         made = with_earlier_moves(made, (*earlier, *await self._moves_to_keep(rebalance, made)), partitions, let_go)
         unmatched = tuple(unmatched_patterns(spec.topics, {tp.topic for tp in partitions}))
+        log_dirs = LogDirInputs(frozenset(info.brokers), dirs, selected, partitions, earlier_dirs)
+        made = await asyncio.to_thread(with_log_dirs, made, spec, log_dirs)
         plan = replace(made, data_source=loads.source, unmatched=unmatched)
         kept = await self._continued_copies(rebalance, spec, info, plan, flying)
         if kept != flying.keys():
@@ -346,19 +351,22 @@ class Runs:
 
     async def _inherited_from(
         self, taken: Iterable[Run]
-    ) -> tuple[dict[TopicPartition, Origin], dict[TopicPartition, PartitionMove]]:
+    ) -> tuple[dict[TopicPartition, Origin], dict[TopicPartition, PartitionMove], dict[ReplicaKey, LogDirMove]]:
         """The origins of the runs that this resource takes over, and what they have moved.
 
         A deletion leads back to before them.
         """
         origins: dict[TopicPartition, Origin] = {}
         moves: dict[TopicPartition, PartitionMove] = {}
+        dirs: dict[ReplicaKey, LogDirMove] = {}
         for run in taken:
             found = await self._stores.origins.load(run.uid, run.run_id) or {}
             origins = {**found, **origins}  # the older run was there first
             if (stored := await self._stores.plans.load(run.uid, run.plan_hash)) is not None:
-                moves |= loaded_run_of(run, stored.plan, stored.ref, found, back=True).move_of
-        return origins, moves
+                opened = loaded_run_of(run, stored.plan, stored.ref, found, back=True)
+                moves |= opened.move_of
+                dirs = joined_log_dirs(dirs, opened.log_dirs)
+        return origins, moves, dirs
 
 
 def _without_unseen(rebalance: RebalanceView) -> QueuePlace:

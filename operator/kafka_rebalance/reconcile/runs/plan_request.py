@@ -60,7 +60,7 @@ async def make_plan(
     include, decommission = _ids(spec.brokers.include), _ids(spec.brokers.decommission)
     targets = eligible_brokers(live, include, decommission, holders)
     away = holders - set(info.brokers) - decommission
-    if away and not include:
+    if away and not include and spec.strategy is not Strategy.LOG_DIRS:
         names = ", ".join(str(b) for b in sorted(away))
         names = f"broker {names} holds replicas and is" if len(away) == 1 else f"brokers {names} hold replicas and are"
         raise Transient(

@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.execution.log_dir_moves import LogDirStatuses, ReplicaKey
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.progress import Pace, Progress
 from kafka_rebalance.execution.queue_order import Place
@@ -172,6 +173,7 @@ class Assessment:
 
     ``sent``: partitions for which the last round has sent an order. ``no_room``: partitions held back by nothing but
     the disk of the broker named; ``list_full``: by nothing but a list of throttled replicas without room for them.
+    ``log_dirs``: the replicas that move between log dirs; ``dir_full``: those held back only by a full log dir.
     """
 
     run: LoadedRun | None = None
@@ -184,6 +186,8 @@ class Assessment:
     sent: frozenset[TopicPartition] = frozenset()
     no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
     list_full: frozenset[TopicPartition] = frozenset()
+    log_dirs: LogDirStatuses = field(default_factory=LogDirStatuses)
+    dir_full: frozenset[ReplicaKey] = frozenset()
     advance: Advance = Advance()
     throttle: ThrottleFindings = field(default_factory=ThrottleFindings)
     drain: Drain | None = None
@@ -193,6 +197,12 @@ class Assessment:
     def statuses(self) -> Statuses:
         """How the partitions stand."""
         return self.judgement.statuses
+
+    @property
+    def finished(self) -> bool:
+        """Whether every partition has arrived or is skipped, and every replica that moves between log dirs."""
+        moves = self.run.log_dirs if self.run is not None else ()
+        return self.statuses.finished and self.log_dirs.finished(self.judgement.direction, moves)
 
     def about(self, run: LoadedRun | None) -> "Assessment":
         """This assessment, if it is about that run; else a new one, without anything that belonged to the other run.
@@ -205,6 +215,7 @@ class Assessment:
         none = frozenset[TopicPartition]()
         kept = replace(self, run=run, replanning=None, teardown=teardown, step_block=None, sent=none, list_full=none)
         if run is not None:
+            kept = replace(kept, log_dirs=LogDirStatuses(), dir_full=frozenset())
             return replace(kept, judgement=Judgement(), no_room={}, advance=Advance(), drain=None)
         return replace(
             kept,

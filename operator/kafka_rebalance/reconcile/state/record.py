@@ -8,7 +8,7 @@ from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.execution.reassignment_throttle import moving_brokers
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
-from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.plan import LogDirMove, Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -50,6 +50,8 @@ class LoadedRun:
     brokers: frozenset[BrokerId] = frozenset()
     """The brokers that it copies from or to."""
     back: bool = False
+    log_dirs: tuple[LogDirMove, ...] = ()
+    """The replicas of these partitions that move between log dirs, or whose log dir a rollback has to know."""
 
     def turned(self, origins: Mapping[TopicPartition, Origin], *, back: bool) -> "LoadedRun":
         """The same run on its way back or forward, with the origins recorded since; itself if nothing changes."""
@@ -153,6 +155,7 @@ def loaded_run_of(
         for p, origin in found
         if origin is not None or not back
     )
+    on_way = {m.tp for m in moves} if back and plan.log_dirs else frozenset[TopicPartition]()
     # What a plan only drops is copied on the way back, and by a later plan that wants it again.
     brokers = {
         moving_brokers((m.origin, m.planned_from, m.target), (m.target, m.origin) if back else (m.target,))
@@ -168,4 +171,5 @@ def loaded_run_of(
         frozenset(m.tp.topic for m in moves),
         frozenset[BrokerId]().union(*brokers),
         back,
+        tuple(d for d in plan.log_dirs if not back or d.tp in on_way),
     )

@@ -20,6 +20,7 @@ from kafka_rebalance.execution.rate_state import (
     transition,
 )
 from kafka_rebalance.execution.reassignment_throttle import (
+    LOG_DIR_RATE,
     RATE_NAMES,
     Mode,
     Refusal,
@@ -82,7 +83,9 @@ class BrokerRates:
                 if row is None and before is None:
                     continue
                 replication = row.replication if row is not None else rate_in(before.value if before else None)
-                target = target_of(replication, wanted.asked(broker, name), mode)
+                # A broker has one rate for its log dirs: what somebody set there is never exceeded.
+                of_rate = Mode.LOWEST if name == LOG_DIR_RATE else mode
+                target = target_of(replication, wanted.asked(broker, name), of_rate)
                 intended = row.intended if row is not None and broker in kept else None
                 if intended is not None and target.rate is not None and intended < target.rate:
                     target = replace(target, rate=intended, claim=UNCLAIMED)

@@ -5,7 +5,7 @@ listing, throttled within a round, and released when they end.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
@@ -13,7 +13,14 @@ from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, KafkaReassignme
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.list_budget import ListBudget
-from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_RATE, LEADER_RATE, Claim, Mode, Side
+from kafka_rebalance.execution.reassignment_throttle import (
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    REPLICATION_RATES,
+    Claim,
+    Mode,
+    Side,
+)
 from kafka_rebalance.kafka.least_permissions import MissingPermission
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
@@ -23,6 +30,7 @@ from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.decide.throttle_claims import (
     claim_name,
     claims_of,
+    log_dir_claim_name,
     rates_of,
     ruling_throttle,
     throttle_claim_name,
@@ -37,6 +45,7 @@ from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecy
 
 log = logging.getLogger(__name__)
 
+ReadSizes = Callable[[Mapping[TopicPartition, PartitionState], ClusterInfo], Awaitable[None]]
 _NAMED = 3
 GHOST_SECONDS = 60.0
 """How often to check that resources without our finalizer still exist: a watch can miss their deletion."""
@@ -62,6 +71,7 @@ class ClusterThrottle:
         self, cluster_id: str, admin: KafkaReader, keeper: ThrottleKeeper, resources: Resources, clock: Clock
     ) -> None:
         self._cluster_id = cluster_id
+        self._admin = admin
         self._keeper = keeper
         self._resources = resources
         self._lifecycle = ThrottleLifecycle(resources, clock)
@@ -153,6 +163,16 @@ class ClusterThrottle:
         spoken_for = {tp for tp in in_flight if tp in cluster.partitions and cluster.partitions[tp].in_flight}
         await self._others.look(spoken_for, limited=self.limits_others)
 
+    async def keep(self, opened: Sequence[Rebalance], info: ClusterInfo, read_sizes: ReadSizes) -> ThrottleRound:
+        """Apply the claims of the opened runs while none of them is served: what they have in flight goes on."""
+        topics = {tp.topic for rebalance in opened for tp in partitions_to_read(rebalance.assessment)}
+        partitions = await self._admin.describe_partitions(topics) if topics else {}
+        cluster = ClusterState(self._cluster_id, info.brokers, partitions)
+        await self.look(opened, cluster)
+        if self.foreign:
+            await read_sizes(self.foreign, info)
+        return await self.apply_claims(opened, cluster, {})
+
     async def apply_claims(
         self,
         rebalances: Sequence[Rebalance],
@@ -178,12 +198,9 @@ class ClusterThrottle:
         unclaimed = self._others.unclaimed
         uncovered = await self._keeper.apply_claims(self._claims, cluster.brokers, mode, foreign, unclaimed)
         for rebalance in rebalances:
-            wanted, finished = found[rebalance.uid], rebalance.assessment.statuses.finished
-            brokers = (
-                rebalance.record.loaded_run.brokers
-                if rebalance.record.loaded_run is not None
-                else frozenset[BrokerId]()
-            )
+            wanted, finished = found[rebalance.uid], rebalance.assessment.finished
+            run = rebalance.record.loaded_run
+            brokers = (run.brokers if run is not None else frozenset()) | rebalance.assessment.log_dirs.unsettled
             found[rebalance.uid] = replace(
                 wanted,
                 brokers=0 if finished else self._keeper.brokers_in_place(brokers),
@@ -203,10 +220,25 @@ class ClusterThrottle:
             # Before any resource was seen, the one that claims foreign reassignments may not have arrived yet.
             # While one claims them, a foreign reassignment without a claim is one that could not be read.
             unlimited = self._seen_any and not self.limits_others
-            await self._keeper.restore_unclaimed(info.brokers, self._others.unclaimed, release_foreign=unlimited)
+            busy = await self._log_dirs_busy(info)
+            unclaimed = self._others.unclaimed
+            await self._keeper.restore_unclaimed(info.brokers, unclaimed, release_foreign=unlimited, log_dirs_busy=busy)
         before = set(self.throttles)
         await self._lifecycle.remove_finalizers(self.throttles, lambda throttle: self._released(throttle, info))
         self._gone |= before - set(self.throttles)
+
+    def log_dirs_throttled(self, brokers: Iterable[BrokerId]) -> frozenset[BrokerId]:
+        """Those of the brokers that may copy between their log dirs now."""
+        return frozenset() if self.problem is not None else self._keeper.log_dirs_throttled(brokers)
+
+    async def _log_dirs_busy(self, info: ClusterInfo) -> frozenset[BrokerId]:
+        """The brokers whose rate between log dirs nobody claims, and that copy there, or do not say.
+
+        Copies go on that were abandoned, or belong to a resource that has not arrived since the start of the operator.
+        """
+        asked = self._keeper.unclaimed_log_dir_rates.intersection(info.brokers)
+        found = await self._admin.log_dirs(asked) if asked else {}
+        return frozenset(b for b in asked if b not in found or any(log_dir.future_bytes for log_dir in found[b]))
 
     def _idle(self, alive: Collection[BrokerId]) -> bool:
         """Whether there is nothing to do before a new claim or the return of a broker."""
@@ -290,7 +322,7 @@ class ClusterThrottle:
 
     def _row(self, broker: BrokerId, traffic: Mapping[tuple[BrokerId, Side], int]) -> BrokerThrottleRow | None:
         found = self._keeper.in_place(broker)
-        if not found:
+        if not found.keys() & set(REPLICATION_RATES):
             return None
         leader, follower = (
             SideRow(*found[name], traffic.get((broker, side))) if name in found else None
@@ -300,6 +332,7 @@ class ClusterThrottle:
 
     def _bound_by(self, desired: Desired, source: str, brokers: Iterable[BrokerId]) -> str:
         """The claim whose lower rate binds on some of the brokers; empty where those in the rebalance's status do."""
-        own = {claim_name(desired), f"the default of {claim_name(desired)}"}
+        names = (claim_name(desired), log_dir_claim_name(desired))
+        own = {*names, *(f"the default of {name}" for name in names)}
         binding = {claim for broker in brokers for _, claim in self._keeper.in_place(broker).values()}
         return min((claim for claim in binding - own if claim not in source.split(", ")), default="")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import (
     Ledger,
+    RateRecord,
     finished_rates,
     finished_topics,
     protected,
@@ -18,6 +19,7 @@ from kafka_rebalance.execution.ledger import (
 )
 from kafka_rebalance.execution.list_budget import LeftOut, ListBudget, fitting
 from kafka_rebalance.execution.reassignment_throttle import (
+    LOG_DIR_RATE,
     RATE_NAMES,
     RATE_OF,
     Claim,
@@ -58,6 +60,7 @@ class ThrottleKeeper:
         self._entries: Entries = {}
         self.left_out = LeftOut()
         """Partitions of the last ``apply_claims`` that are not throttled, because a list has no room for them."""
+        self._log_dirs_busy: frozenset[BrokerId] = frozenset()
         self._unclaimed: Mapping[TopicPartition, Replicas] = {}
         self._rates_read_at = float("-inf")
         self._lists_read_at = float("-inf")
@@ -102,17 +105,20 @@ class ThrottleKeeper:
         unclaimed: Mapping[TopicPartition, Replicas] | None = None,
         *,
         release_foreign: bool = True,
+        log_dirs_busy: Collection[BrokerId] = (),
     ) -> None:
         """Restore what the claims of the last ``apply_claims`` no longer want.
 
         ``unclaimed``: partitions in flight without a claim, with their replicas; they stay throttled, except those that
-        were claimed only because another tool reassigns them, if ``release_foreign``.
+        were claimed only because another tool reassigns them, if ``release_foreign``. ``log_dirs_busy``: brokers that
+        still copy between their log dirs, and keep the rate of that.
         """
         released = self._cache.ledger.foreign if release_foreign else frozenset[TopicPartition]()
         self._unclaimed = {tp: replicas for tp, replicas in (unclaimed or {}).items() if tp not in released}
         keep, kept = protected(self._entries, self._cache.ledger, self._unclaimed)
         await self._lists.subtract(keep)
-        await self._rates.restore(finished_rates(self._cache.ledger, self._wanted, kept), alive)
+        self._log_dirs_busy = frozenset(log_dirs_busy)
+        await self._rates.restore(self._finished_rates(kept), alive)
         await self._lists.restore(keep)
         if self.ledger_empty:
             self._reverts.forget()
@@ -165,7 +171,7 @@ class ThrottleKeeper:
         keep, kept = protected(self._entries, ledger, self._unclaimed)
         if finished_topics(ledger, keep) or stale_entries(ledger, keep):
             return False
-        return not set(finished_rates(ledger, self._wanted, kept)) & set(alive)
+        return not set(self._finished_rates(kept)) & set(alive)
 
     @property
     def reverts(self) -> int:
@@ -194,7 +200,29 @@ class ThrottleKeeper:
         keep, kept = protected(self._entries, self._cache.ledger, self._unclaimed)
         stale = stale_entries(self._cache.ledger, keep)
         left = (finished_topics(self._cache.ledger, keep) | set(stale)) & set(topics)
-        return not left and not set(finished_rates(self._cache.ledger, self._wanted, kept)) & set(brokers)
+        return not left and not (set(self._finished_rates(kept)) | self._log_dirs_busy) & set(brokers)
+
+    @property
+    def unclaimed_log_dir_rates(self) -> frozenset[BrokerId]:
+        """The brokers with a rate of copies between log dirs that no claim asks for any more."""
+        rows = {} if self._cache.empty else self._cache.ledger.brokers
+        return frozenset(
+            broker
+            for broker, names in rows.items()
+            if LOG_DIR_RATE in names and not self._wanted.asked(broker, LOG_DIR_RATE)
+        )
+
+    def log_dirs_throttled(self, brokers: Iterable[BrokerId]) -> frozenset[BrokerId]:
+        """Those of the brokers that may copy between their log dirs: a rate that is claimed is in place."""
+        limited = {broker: bool(self._wanted.asked(broker, LOG_DIR_RATE)) for broker in brokers}
+        return frozenset(b for b, is_ in limited.items() if self._rates.allows((b, LOG_DIR_RATE), limited=is_))
+
+    def _finished_rates(self, kept: Collection[BrokerId]) -> dict[BrokerId, dict[str, RateRecord]]:
+        """The rates to restore now."""
+        found = finished_rates(self._cache.ledger, self._wanted, kept)
+        for broker in self._log_dirs_busy & found.keys():
+            found[broker] = {name: row for name, row in found[broker].items() if name != LOG_DIR_RATE}
+        return {broker: rows for broker, rows in found.items() if rows}
 
     def in_place(self, broker: BrokerId) -> dict[str, tuple[int, str]]:
         """Rates in force on the broker because of us, by config name: bytes per second, and the claim that binds."""

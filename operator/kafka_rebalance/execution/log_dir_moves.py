@@ -1,0 +1,289 @@
+"""Replicas between the log dirs of a broker (KIP-113): the status of each, and which to ask for now.
+
+Pure, and like ``partition_status`` it looks only at what was observed, so a restart changes no answer. The broker is
+the only one that knows of such a move: DescribeLogDirs shows the copy as future replica, in its new log dir. Asking for
+the log dir that the replica is in cancels the copy. A replica that a reassignment brings is placed beforehand; if that
+was forgotten (the broker restarted), it is moved like any other.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kafka_rebalance.execution.disk_order import Shift, disk_order, reservations
+from kafka_rebalance.execution.log_dir_progress import LogDirProgress
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
+from kafka_rebalance.model.plan import LogDirMove
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.reasons import Reason
+
+ReplicaKey = tuple[TopicPartition, BrokerId]
+DirKey = tuple[BrokerId, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaPlace:
+    """The log dirs of a replica and of its future replica, and the bytes of each. None: there is none."""
+
+    at: str | None = None
+    future: str | None = None
+    size_bytes: int = 0
+    copied_bytes: int = 0
+
+
+_NOWHERE = ReplicaPlace()
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirReading:
+    """What the ``brokers`` that answered say of their log dirs.
+
+    ``places``: of the replicas that were asked for; absent: not in any log dir that is online. ``flying``: the future
+    replicas of each broker, those of other tools included. ``room``: bytes usable in each log dir, without what is
+    still to be copied there; absent: not known.
+    """
+
+    brokers: frozenset[BrokerId] = frozenset()
+    places: Mapping[ReplicaKey, ReplicaPlace] = field(default_factory=dict)
+    flying: Mapping[BrokerId, int] = field(default_factory=dict)
+    room: Mapping[DirKey, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirStatus:
+    """The status of one replica. ``ask``: the log dir to ask for now; with ``cancel`` the one that it is in.
+
+    ``away_bytes``: what a rollback copies, because the replica is in another log dir than before the run.
+    """
+
+    phase: MovePhase
+    reason: str = ""
+    message: str = ""
+    ask: str | None = None
+    cancel: bool = False
+    copied_bytes: int = 0
+    away_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirStatuses:
+    """The statuses of the replicas of a run, judged for this direction; None: not judged yet."""
+
+    direction: Direction | None = None
+    by_replica: Mapping[ReplicaKey, LogDirStatus] = field(default_factory=dict)
+
+    def within(self, *phases: MovePhase) -> dict[ReplicaKey, LogDirStatus]:
+        """The replicas in one of these phases."""
+        return {key: status for key, status in self.by_replica.items() if status.phase in phases}
+
+    @property
+    def unsettled(self) -> frozenset[BrokerId]:
+        """The brokers with a replica that moves or is to move."""
+        found = self.within(MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING)
+        return frozenset(broker for _, broker in found)
+
+    @property
+    def copying(self) -> bool:
+        """Whether a copy is in flight, one to be cancelled included."""
+        return any(s.phase is MovePhase.IN_FLIGHT or s.cancel for s in self.by_replica.values())
+
+    @property
+    def moving(self) -> bool:
+        """Whether a copy is in flight or may be ordered."""
+        return bool(self.within(MovePhase.IN_FLIGHT, MovePhase.READY))
+
+    @property
+    def away_bytes(self) -> int:
+        """What a rollback copies between log dirs."""
+        return sum(status.away_bytes for status in self.by_replica.values())
+
+    def finished(self, direction: Direction | None, moves: Sequence[LogDirMove]) -> bool:
+        """Whether all replicas of these moves have arrived or are skipped on this way."""
+        if not moves:
+            return True
+        return self.direction is direction and not self.unsettled and len(self.by_replica) == len(moves)
+
+
+def goal_of(move: LogDirMove, direction: Direction) -> str | None:
+    """The log dir that the replica goes to; None: the broker does not keep it, or Kafka chooses."""
+    return move.after if direction is Direction.FORWARD else move.origin
+
+
+def judge_replica(
+    move: LogDirMove,
+    seen: LogDirReading,
+    partition: PartitionStatus | None,
+    direction: Direction,
+    *,
+    paused: bool = False,
+) -> LogDirStatus:
+    """The status of the replica. ``partition``: that of its partition, whose own move comes first."""
+    status = _judge_as_placed(move, seen, partition, direction, paused=paused)
+    place = seen.places.get(move.key, _NOWHERE)
+    away = None not in {place.at, move.origin} and place.at != move.origin and place.at in {move.before, move.after}
+    return replace(status, away_bytes=place.size_bytes) if away else status
+
+
+def _judge_as_placed(
+    move: LogDirMove, seen: LogDirReading, partition: PartitionStatus | None, direction: Direction, *, paused: bool
+) -> LogDirStatus:
+    if move.broker not in seen.brokers:
+        return _wait(Reason.LOG_DIRS_UNKNOWN, f"broker {move.broker} does not describe its log dirs; retrying")
+    place, goal = seen.places.get(move.key, _NOWHERE), goal_of(move, direction)
+    known = {move.before, move.after, move.origin}
+    if place.future is not None and place.at is not None:
+        if place.future not in known:
+            text = f"another tool moves it to {place.future} of broker {move.broker}"
+            return _wait(Reason.FOREIGN_REASSIGNMENT, text)
+        if direction is Direction.REVERT or place.at == goal or goal is None:
+            return LogDirStatus(MovePhase.READY, Reason.CANCELLING, ask=place.at, cancel=True)
+        if place.future == goal:
+            return LogDirStatus(MovePhase.IN_FLIGHT, copied_bytes=place.copied_bytes)
+    if direction is Direction.REVERT or goal is None:
+        return _DONE
+    if partition is None or partition.phase is MovePhase.SKIPPED:
+        reason = partition.reason if partition is not None else Reason.DRIFTED
+        return LogDirStatus(MovePhase.SKIPPED, reason, partition.message if partition is not None else "")
+    if place.at == goal:
+        return _DONE
+    if partition.phase is not MovePhase.DONE:
+        return LogDirStatus(MovePhase.WAITING)
+    if place.at is None:
+        return LogDirStatus(
+            MovePhase.SKIPPED, Reason.LOG_DIR_OFFLINE, f"the replica is in no online log dir of broker {move.broker}"
+        )
+    comes = move.before is None if direction is Direction.FORWARD else move.after is None
+    if place.at not in known and not comes:
+        return LogDirStatus(MovePhase.SKIPPED, Reason.DRIFTED, f"another tool moved the replica to {place.at}")
+    if paused:
+        return _wait(Reason.PAUSED, "no new step is started now")
+    return LogDirStatus(MovePhase.READY, ask=goal)
+
+
+_DONE = LogDirStatus(MovePhase.DONE)
+
+
+def _wait(reason: str, message: str) -> LogDirStatus:
+    return LogDirStatus(MovePhase.WAITING, reason, message)
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirShare:
+    """One rebalance: its statuses, and how many copies it tolerates on a broker, those of others included."""
+
+    statuses: LogDirStatuses
+    per_broker: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirOrders:
+    """The log dirs to ask for. ``no_room``: replicas that only their new log dir holds back, which is full."""
+
+    asks: Mapping[ReplicaKey, str] = field(default_factory=dict)
+    no_room: frozenset[ReplicaKey] = frozenset()
+
+
+def log_dir_orders(shares: Sequence[LogDirShare], seen: LogDirReading) -> list[LogDirOrders]:
+    """What to ask for now, share by share in order of precedence. Cancellations are always among it.
+
+    A copy starts if its new log dir has room beside the copies in flight, and for those that have to come first
+    (``disk_order.reservations``): the old log dir is free only when it has arrived.
+    """
+    flying, room = Counter(seen.flying), dict(seen.room)
+    held: dict[ReplicaKey, int] = {}
+    ready = [(key, s) for share in shares for key, s in share.statuses.by_replica.items() if s.phase is MovePhase.READY]
+    for broker in {broker for (_, broker), _ in ready}:
+        rows = [_row(key, s, seen) for key, s in ready if key[1] == broker and s.ask is not None and not s.cancel]
+        kept = kept_free(rows, {path: free for (b, path), free in room.items() if b == broker})
+        held |= {(tp, broker): size for tp, size in kept.items()}
+    chosen = []
+    for share in shares:
+        asks: dict[ReplicaKey, str] = {}
+        full = set()
+        for key, status in sorted(share.statuses.within(MovePhase.READY).items()):
+            if status.ask is None:
+                continue
+            broker, target = key[1], (key[1], status.ask)
+            size = seen.places.get(key, _NOWHERE).size_bytes
+            if status.cancel:
+                asks[key] = status.ask
+            elif flying[broker] >= share.per_broker:
+                continue
+            elif target in room and size + held.get(key, 0) > room[target]:
+                full.add(key)
+            else:
+                asks[key] = status.ask
+                flying[broker] += 1
+                if target in room:
+                    room[target] -= size
+        chosen.append(LogDirOrders(asks, frozenset(full)))
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class DirShift:
+    """A replica of one broker that goes from a log dir (None: it comes to the broker) to another one."""
+
+    tp: TopicPartition
+    before: str | None
+    after: str
+    size_bytes: int
+
+
+def _row(key: ReplicaKey, status: LogDirStatus, seen: LogDirReading) -> DirShift:
+    place = seen.places.get(key, _NOWHERE)
+    return DirShift(key[0], place.at, status.ask or "", place.size_bytes)
+
+
+def kept_free(rows: Sequence[DirShift], room: Mapping[str, int]) -> dict[TopicPartition, int]:
+    """What each copy leaves usable in its new log dir for those that have to come before it; of one broker."""
+    number = _numbers(rows, room)
+    found = reservations(_shifts(rows, number), {number[path]: free for path, free in room.items()})
+    return {row.tp: found.get(row.tp, {}).get(number[row.after], 0) for row in rows}
+
+
+def without_room(rows: Sequence[DirShift], room: Mapping[str, int]) -> list[str]:
+    """The log dirs of one broker in which these copies do not fit in any order; absent room is not known."""
+    number = _numbers(rows, room)
+    stuck = disk_order(_shifts(rows, number), {number[path]: free for path, free in room.items()}).stuck
+    tps = {shift.tp for shift in stuck}
+    return sorted({row.after for row in rows if row.tp in tps})
+
+
+def _numbers(rows: Iterable[DirShift], room: Mapping[str, int]) -> dict[str, BrokerId]:
+    """``disk_order`` knows numbered disks: within a broker each log dir is one."""
+    paths = sorted({*room, *(row.after for row in rows), *(row.before for row in rows if row.before is not None)})
+    return {path: BrokerId(at) for at, path in enumerate(paths)}
+
+
+def _shifts(rows: Iterable[DirShift], number: Mapping[str, BrokerId]) -> list[Shift]:
+    return [
+        Shift(
+            row.tp,
+            {number[row.after]: row.size_bytes},
+            {number[row.before]: row.size_bytes} if row.before is not None else {},
+        )
+        for row in rows
+    ]
+
+
+def measure_log_dirs(moves: Iterable[LogDirMove], statuses: LogDirStatuses, direction: Direction) -> LogDirProgress:
+    """The progress on the way in this direction; on the way back only that of what the run has copied."""
+    total = completed = in_flight = in_all = moved = 0
+    left: Counter[BrokerId] = Counter()
+    judged = statuses.by_replica if statuses.direction is direction else {}
+    for move in moves:
+        start, goal = (move.before, move.after) if direction is Direction.FORWARD else (move.after, move.origin)
+        status = judged.get(move.key)
+        skipped = status is not None and status.phase is MovePhase.SKIPPED
+        if None in {start, goal} or start == goal or direction is Direction.REVERT or skipped:
+            continue
+        total, in_all = total + 1, in_all + move.size_bytes
+        copied = 0
+        if status is not None and status.phase is MovePhase.DONE:
+            completed, copied = completed + 1, move.size_bytes
+        elif status is not None and status.phase is MovePhase.IN_FLIGHT:
+            in_flight, copied = in_flight + 1, min(status.copied_bytes, move.size_bytes)
+        moved += copied
+        left[move.broker] += move.size_bytes - copied
+    return LogDirProgress(total, completed, in_flight, in_all, moved, +left)

@@ -1,0 +1,107 @@
+"""Sends what was decided about log dirs. What is lost or refused is not sent again here: the next round looks."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from kafka_rebalance.clock import Clock
+from kafka_rebalance.errors import Permanent, RebalanceError
+from kafka_rebalance.execution.log_dir_moves import LogDirReading
+from kafka_rebalance.execution.schedule import Orders
+from kafka_rebalance.kafka.ports import KafkaAdmin, LogDirCode, ReplicaKey
+from kafka_rebalance.model.topology import BrokerId, ClusterState
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.act.origin_records import OriginRecords
+from kafka_rebalance.reconcile.decide.log_dir_decisions import orders_for_log_dirs, placements, replicas_to_read
+from kafka_rebalance.reconcile.observe.log_dir_reader import LogDirReader
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import Stores
+
+log = logging.getLogger(__name__)
+
+_STAGE = "move between log dirs"
+
+
+class LogDirThrottle(Protocol):
+    """Says which brokers have the rate of copies between their log dirs that applies to them."""
+
+    def log_dirs_throttled(self, brokers: Iterable[BrokerId]) -> frozenset[BrokerId]:
+        """Those of the brokers on which a copy may start."""
+
+
+class LogDirCalls:
+    """Moves the replicas of the rebalances of one cluster between log dirs."""
+
+    def __init__(self, admin: KafkaAdmin, lifecycle: Lifecycle, stores: Stores, clock: Clock) -> None:
+        self._admin = admin
+        self._lifecycle = lifecycle
+        self._origins = OriginRecords(lifecycle, stores)
+        self._reader = LogDirReader(admin, clock)
+
+    async def read(self, running: Iterable[Rebalance]) -> LogDirReading | None:
+        """The log dirs of what moves between them; None: not in this round."""
+        return await self._reader.read(replicas_to_read(running))
+
+    async def place(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> None:
+        """Name the log dirs of the replicas that these orders create, which the brokers keep in mind.
+
+        A placement that is lost is not made up for here: the replica is moved when it is there.
+        """
+        wanted = placements(rebalance, orders, cluster.partitions)
+        if not wanted:
+            return
+        try:
+            answers = await self._admin.alter_log_dirs(wanted)
+        except RebalanceError as error:
+            log.info("%s: replicas are not placed: %s", rebalance.name, error.message)
+            return
+        lost = sum(code not in {LogDirCode.NOT_THERE, LogDirCode.OK} for code in answers.values())
+        if lost:
+            log.info("%s: %d of %d replicas are not placed", rebalance.name, lost, len(wanted))
+
+    async def move(
+        self,
+        in_turn: Iterable[Rebalance],
+        running: Sequence[Rebalance],
+        seen: LogDirReading | None,
+        cluster: ClusterState,
+        throttle: LogDirThrottle,
+    ) -> bool:
+        """Record the start and the origins, then send; whether anything was sent.
+
+        Of all that are ``running``, those ``in_turn`` are served now; none if nothing was ``seen`` in this round.
+        """
+        if seen is None:
+            return False
+        orders, sent = orders_for_log_dirs(running, seen), False
+        for rebalance in in_turn:
+            found, statuses = orders[rebalance.uid], rebalance.assessment.log_dirs.by_replica
+            throttled = throttle.log_dirs_throttled({broker for _, broker in found.asks})
+            asks = {key: to for key, to in found.asks.items() if statuses[key].cancel or key[1] in throttled}
+            sent |= await self._send(rebalance, asks, cluster)
+        return sent
+
+    async def _send(self, rebalance: Rebalance, asks: Mapping[ReplicaKey, str], cluster: ClusterState) -> bool:
+        if not asks:
+            self._lifecycle.nothing_to_do(rebalance, _STAGE)
+            return False
+        if not await self._lifecycle.record_start(rebalance):
+            return False
+        ours = await self._origins.keep(rebalance, {tp for tp, _ in asks}, cluster)
+        allowed = {key: path for key, path in asks.items() if key[0] in ours}
+        async with self._lifecycle.problems_of(rebalance, _STAGE):
+            _check(rebalance.name, await self._admin.alter_log_dirs(allowed) if allowed else {})
+        return bool(allowed)
+
+
+def _check(name: str, answers: Mapping[ReplicaKey, LogDirCode]) -> None:
+    """Permanent("KafkaAuthorizationFailed") if Kafka does not permit the calls, which it says of each replica."""
+    for (tp, broker), code in answers.items():
+        if code is LogDirCode.NOT_AUTHORIZED:
+            message = (
+                f"Kafka does not allow us to move {tp} between log dirs: the ACL for Alter on the cluster is missing"
+            )
+            raise Permanent(Reason.KAFKA_AUTHORIZATION_FAILED, message)
+        if code is not LogDirCode.OK:
+            log.info("%s: the move of %s on broker %d answered %s; looking again", name, tp, broker, code)

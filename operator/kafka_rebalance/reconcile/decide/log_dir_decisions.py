@@ -1,0 +1,75 @@
+"""Which replicas move between log dirs now, and what they may take. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from kafka_rebalance.api.execution_spec import BETWEEN_LOG_DIRS
+from kafka_rebalance.execution.log_dir_moves import (
+    LogDirOrders,
+    LogDirReading,
+    LogDirShare,
+    LogDirStatuses,
+    ReplicaKey,
+    judge_replica,
+    log_dir_orders,
+)
+from kafka_rebalance.execution.partition_status import Direction
+from kafka_rebalance.execution.schedule import Orders
+from kafka_rebalance.model.topology import PartitionState, TopicPartition
+from kafka_rebalance.reconcile.decide.direction import direction_of, going_back
+from kafka_rebalance.reconcile.state.assessment import Assessment
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+
+
+def replicas_to_read(running: Iterable[RebalanceView]) -> set[ReplicaKey]:
+    """The replicas whose log dirs have to be read: none of a rebalance that has finished its work there."""
+    return {
+        move.key
+        for r in running
+        if r.record.loaded_run is not None and not r.assessment.finished
+        for move in r.record.loaded_run.log_dirs
+    }
+
+
+def with_log_dirs_judged(rebalance: RebalanceView, seen: LogDirReading | None) -> Assessment:
+    """The assessment with the statuses by this reading; those before if nothing was read in this round."""
+    assessment, run = rebalance.assessment, rebalance.record.loaded_run
+    direction = assessment.judgement.direction or direction_of(rebalance)
+    if seen is None or run is None or direction is None or not run.log_dirs:
+        return assessment
+    partitions, paused = assessment.statuses.by_partition, assessment.step_block is not None
+    statuses = {d.key: judge_replica(d, seen, partitions.get(d.tp), direction, paused=paused) for d in run.log_dirs}
+    found = LogDirStatuses(direction, statuses)
+    return replace(assessment, log_dirs=found, dir_full=log_dir_orders([_share(rebalance, found)], seen)[0].no_room)
+
+
+def _share(rebalance: RebalanceView, statuses: LogDirStatuses) -> LogDirShare:
+    per_broker = rebalance.desired.spec.execution.max_per_broker.between_log_dirs
+    return LogDirShare(statuses, per_broker or BETWEEN_LOG_DIRS)
+
+
+def orders_for_log_dirs(running: Sequence[RebalanceView], seen: LogDirReading) -> dict[str, LogDirOrders]:
+    """By uid, with the same precedence as for other steps.
+
+    By a reading of this round: by an older one the same copies would be counted as not begun, and too many begun.
+    """
+    first = sorted(running, key=lambda r: (not going_back(r), -r.desired.spec.priority, r.desired.age_key))
+    shares = [_share(r, r.assessment.log_dirs) for r in first]
+    return {r.desired.uid: orders for r, orders in zip(first, log_dir_orders(shares, seen), strict=True)}
+
+
+def placements(
+    rebalance: RebalanceView, orders: Orders, partitions: Mapping[TopicPartition, PartitionState]
+) -> dict[ReplicaKey, str]:
+    """The log dirs in which the replicas that these orders create are to be created; on the way back those before."""
+    run = rebalance.record.loaded_run
+    if run is None or not run.log_dirs or not orders.alters:
+        return {}
+    back = rebalance.assessment.judgement.direction is not Direction.FORWARD
+    found = {}
+    for move in run.log_dirs:
+        path, created = (move.origin, move.after) if back else (move.after, move.before)
+        comes = move.broker in orders.alters.get(move.tp, ())
+        if comes and path is not None and created is None and move.broker not in partitions[move.tp].replicas:
+            found[move.key] = path
+    return found
