@@ -44,6 +44,7 @@ FAST = {"leaderRate": "500Mi", "followerRate": "500Mi"}
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 LEADER_LIST = "leader.replication.throttled.replicas"
+LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 FOLLOWER_LIST = "follower.replication.throttled.replicas"
 ON_THREE = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 """Replicas of a cluster to which brokers 4 and 5 were just added."""

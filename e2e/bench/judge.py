@@ -8,12 +8,14 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from e2e.bench.kafka import KafkaCluster
 
 _REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 _TOPICS = "org.apache.kafka.tools.TopicCommand"
 _CONFIGS = "kafka.admin.ConfigCommand"
+_LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 _LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 
 _PARTITION = re.compile(
@@ -107,21 +109,45 @@ class Judge:
         return self._configs("brokers")
 
     def throttles(self) -> dict[str, dict[str, str]]:
-        """Every replication throttle on any broker or topic: empty after the operator has cleaned up."""
+        """Every throttle of copies on any broker or topic: empty after the operator has cleaned up."""
         brokers = {f"broker {name}": configs for name, configs in self.broker_configs().items()}
         topics = {f"topic {name}": configs for name, configs in self.topic_configs().items()}
         throttled = {
-            entity: {key: value for key, value in configs.items() if "throttled" in key}
+            entity: {key: value for key, value in configs.items() if "throttled" in key or key == _LOG_DIR_RATE}
             for entity, configs in {**brokers, **topics}.items()
         }
         return {entity: configs for entity, configs in throttled.items() if configs}
 
     def disk_use(self, topic: str) -> dict[int, int]:
         """The bytes of this topic on the log dirs of each running broker."""
+        return {
+            broker: sum(row["size"] for rows in dirs.values() for row in rows)
+            for broker, dirs in self._log_dirs(topic).items()
+        }
+
+    def log_dirs(self, topic: str, *, future: bool = False) -> dict[int, dict[str, dict[int, int]]]:
+        """By broker and log dir: the bytes of each partition of this topic there.
+
+        ``future``: of the copies that come from other log dirs of the broker, instead of the replicas.
+        """
+        numbered = re.compile(rf"{re.escape(topic)}-(\d+)$")
+        return {
+            broker: {
+                path: {
+                    int(found[1]): row["size"]
+                    for row in rows
+                    if row["isFuture"] is future and (found := numbered.match(row["partition"]))
+                }
+                for path, rows in dirs.items()
+            }
+            for broker, dirs in self._log_dirs(topic).items()
+        }
+
+    def _log_dirs(self, topic: str) -> dict[int, dict[str, list[dict[str, Any]]]]:
         said = self._ask(_LOG_DIRS, "--describe", "--topic-list", topic)
         document = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
         return {
-            broker["broker"]: sum(row["size"] for place in broker["logDirs"] for row in place["partitions"])
+            broker["broker"]: {place["logDir"]: place["partitions"] for place in broker["logDirs"]}
             for broker in document["brokers"]
         }
 
