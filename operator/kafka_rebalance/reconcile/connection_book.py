@@ -72,6 +72,11 @@ class NamedConnection:
         """Whether there is a reason to keep it."""
         return self.resource is not None or bool(self.rebalances or self.throttles)
 
+    @property
+    def waited_for(self) -> bool:
+        """Whether a resource has no engine yet. One that may use the connection again waits while it is ``busy``."""
+        return not self.placed.keys() >= self.rebalances.keys() | self.throttles.keys()
+
     def has(self, uid: str) -> bool:
         """Whether this resource names it."""
         return uid in self.rebalances or uid in self.throttles
@@ -201,7 +206,7 @@ class ConnectionBook:
         """Whether anything names the engine's cluster, resources that are not handed over yet included."""
         if engine.rebalances or engine.throttles:
             return True
-        return any(c.engine is engine and (c.resource is not None or not c.may_move) for c in self)
+        return any(c.engine is engine and (c.resource is not None or not c.may_move or c.waited_for) for c in self)
 
     def _entered(self, connection: NamedConnection) -> NamedConnection:
         return self._connections.setdefault(connection.source, connection)

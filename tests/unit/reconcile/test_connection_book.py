@@ -1,9 +1,12 @@
 """What is known of the connections that resources name."""
 
+from types import SimpleNamespace
+
 from kafka_rebalance.api.v1alpha1 import parse_connection
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.connection_book import ConnectionBook
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 OWNER = Owner("kafka", "production")
 
@@ -31,3 +34,21 @@ class TestCapacity:
         owners = [Owner("kafka"), Owner("kafka", "deleted"), Owner("kafka", "unknown")]
         assert [book.capacity_of(owner) for owner in owners] == [None, None, None]
         assert len(list(book)) == 2
+
+
+class TestNames:
+    def test_a_resource_that_waits_until_its_refusal_is_written(self):
+        """It may use the connection by now, and is handed over then. Without its engine it would be lost."""
+        book = ConnectionBook()
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
+        rebalance = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+        known = book.of(rebalance.desired.spec.kafka, "kafka")
+        engine = SimpleNamespace(rebalances={}, throttles={}, wake=lambda: None)
+        known.engine, known.may_move, known.rebalances["u-1"] = engine, True, rebalance
+        known.busy = "u-1"
+        known.place(rebalance, engine)
+        assert book.names(engine)
+        known.busy = ""
+        known.place(rebalance, engine)
+        engine.rebalances.clear()  # its deletion was found before the watch told of it
+        assert not book.names(engine)
