@@ -15,6 +15,8 @@ import pyarrow.fs
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
+from tests.pipeline.clusters_by_hand import Samples
+from tests.pipeline.test_window_job import windows_in
 
 from e2e.bench.cache import cached
 from e2e.bench.kafka import KafkaCluster
@@ -22,6 +24,7 @@ from e2e.bench.s3_server import SECRET_KEY, s3_server
 from kafka_rebalance.app.load_model_files import LoadModelFiles
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.pipeline.s3_jars import download, jars
+from kafka_rebalance.pipeline.sample_manifests import write_batch
 from kafka_rebalance.storage.locations import open_location
 from kafka_rebalance.storage.stored_models import find_model
 
@@ -60,7 +63,7 @@ def sampled(lake: str) -> Iterator[KafkaCluster]:
 
 
 def run(*arguments: str, code: int = 0) -> str:
-    done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == code, done.stderr
     assert SECRET_KEY not in done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -91,3 +94,27 @@ class TestLakeInAnObjectStore:
     def test_a_store_that_cannot_be_used(self, place: str, code: int) -> None:
         """The message names the place, and no key."""
         assert "s3://key" not in run("pipeline", "load-model", "--lake", f"s3://key:{SECRET_KEY}@{place}", code=code)
+
+
+class TestStreamInAnObjectStore:
+    def test_stores_what_the_batch_job_stores_elsewhere(self, lake: str, tmp_path: Path) -> None:
+        """With its checkpoint in the store, in two runs of the program; a third one has nothing to do."""
+        place = lake.replace("lake", "stream")
+        samples = Samples()
+        for at in range(0, 3 * 3600, 600):
+            samples.leader(at, "t", 0, at * 10, at * 1000)
+        samples.write(tmp_path / "batch")
+        assert "stored the windows of 3 hours" in run("pipeline", "windows", "--lake", str(tmp_path / "batch"))
+        stream = ("pipeline", "windows", "--lake", place, "--stream", "--once")
+        quarter_past = 5400  # a quarter of an hour after the second full hour: later than the lateness
+        for first, hours in ((True, 2), (False, 1)):
+            for at in samples.rows:
+                if (at <= quarter_past) is first:
+                    write_batch(place, samples.batch(at))
+            assert f"stored the windows of {hours} hours" in run(*stream)
+        assert "stored the windows" not in run(*stream)
+        store = open_location(place)
+        pyarrow.fs.copy_files(
+            f"{store.root}/windows", str(tmp_path / "stream" / "windows"), source_filesystem=store.filesystem
+        )
+        assert windows_in(tmp_path / "stream") == windows_in(tmp_path / "batch")
