@@ -241,7 +241,7 @@ class ProgressStatus(ApiModel):
 
     percent: Annotated[int, Field(ge=0, le=100)] = Field(
         description="Percentage of the bytes copied; if there is nothing to copy, of the partitions completed. In a "
-        "rollback or undo: progress of the way back."
+        "rollback or undo: progress of the rollback."
     )
     partitions: PartitionProgress = Field(description="Partitions of the plan by state.")
     replica_moves: ReplicaProgress = Field(description="Replica moves of the plan.")
@@ -249,7 +249,7 @@ class ProgressStatus(ApiModel):
         default=None, description="Moves between log dirs. In a rollback or undo: those of the way back. Absent: none."
     )
     steps: StepProgress | None = Field(
-        default=None, description="KIP-435's steps. In a rollback or undo: those of the way back."
+        default=None, description="KIP-435's steps. In a rollback or undo: those of the rollback."
     )
     bytes: ByteProgress = Field(description="Bytes of the plan.")
     rate: Count | None = Field(default=None, description="Recent copy rate in bytes per second.")

@@ -250,7 +250,7 @@ def _judge_at_rest(
         return _wait(Reason.METADATA_MISSING, "no broker reported min.insync.replicas; retrying")
     grown = back and len(goal) < min(len(move.target), len(state.replicas))
     if grown and len(goal) < min_insync:
-        message = f"min.insync.replicas is {min_insync}: nobody could produce with {len(goal)} replicas"
+        message = f"min.insync.replicas is {min_insync}: no client could produce with {len(goal)} replicas"
         return _skip(Reason.BELOW_MIN_INSYNC_REPLICAS, message)
     # Require no more than there would be: one replica with min.insync.replicas=2 was like that before us.
     min_insync = min(min_insync, max(len(move.origin), len(goal)))

@@ -256,7 +256,7 @@ class KafkaWriter(Protocol):
     async def alter_log_dirs(self, orders: Mapping[ReplicaKey, str]) -> dict[ReplicaKey, LogDirCode]:
         """Move replicas to these log dirs of their brokers (KIP-113). An answer for each, UNKNOWN where there was none.
 
-        The log dir that a replica is in cancels its move. Another one than that of a move in flight starts it anew.
+        The log dir that a replica is in cancels its move. If a move is in flight, another log dir starts it again.
         """
 
     async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:

@@ -19,7 +19,7 @@ from kafka_rebalance.pipeline.stored_hours import PLACES
 UNFINISHED = "unfinished"
 """Where Spark writes what is copied to its place then."""
 ABANDONED = timedelta(days=1)
-"""Nobody writes for so long without a new file: the chart ends its Jobs after 6 hours."""
+"""No job writes for this long without a new file: the chart ends its Jobs after 6 hours."""
 _OTHERS = ("models", "steps")
 _FILES = {table.files: table.manifests for table in TABLES} | {PLACES[1]: PLACES[0]}
 """The directories of files, with those of the manifests that name them."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--load-model",
     metavar="FILE",
-    help="Show the rates of the brokers as measured beside those predicted. The load model, a file or s3:// URI, has "
+    help="Show the measured rates of the brokers next to the predicted ones. The load model, a file or s3:// URI, has "
     "to be of the time after the run.",
 )
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)

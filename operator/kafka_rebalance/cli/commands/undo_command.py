@@ -49,7 +49,7 @@ class WayBack:
 @click.argument("name", required=False)
 @record_options
 @click.option(
-    "--print", "print_only", is_flag=True, help="Change nothing; print Kafka's reassignment JSON for the way back."
+    "--print", "print_only", is_flag=True, help="Change nothing; print Kafka's reassignment JSON for the rollback."
 )
 @click.option("--uid", help="Instead of NAME, with --print: the uid of a deleted resource.")
 @yes_option

@@ -15,8 +15,8 @@ from kafka_rebalance.reasons import Reason
 
 _BASIS = {
     Strategy.FORCED_MOVES_ONLY: "only replicas that break a rule move; counts are not balanced",
-    Strategy.GENERATE: "all replicas are placed anew, as Kafka's --generate does; the current assignment does not "
-    "count",
+    Strategy.GENERATE: "all replicas are placed from scratch, as by Kafka's --generate; the current "
+    "assignment does not count",
     Strategy.ASSIGNMENT: "the given assignment is the target",
     Strategy.PREFERRED_LEADERS: "leaders are balanced and no replica moves",
     Strategy.LOG_DIRS: "no replica leaves its broker, and only its log dir may change",

@@ -18,7 +18,7 @@ def known_forecasts(model: "ModelSummary") -> Iterator[str]:
 
 
 def unknown_forecasts(model: "ModelSummary") -> Iterator[str]:
-    """Why no partition has one for the other days; nothing of a model of an earlier version, which does not tell."""
+    """Why no partition has one for the other days; nothing for a model of a version without forecasts."""
     from kafka_rebalance.pipeline.size_history import HORIZONS, days_needed
 
     back = model.header["lineage"].get("forecastReachesBackDays")
@@ -30,4 +30,4 @@ def unknown_forecasts(model: "ModelSummary") -> Iterator[str]:
         if back < needed:
             yield f"in {days} d: Unknown, because the oldest size is of {back} days ago and {needed} are needed"
         else:
-            yield f"in {days} d: Unknown, because too few partitions tell how wrong it would be"
+            yield f"in {days} d: Unknown, because there are too few partitions to measure the error"

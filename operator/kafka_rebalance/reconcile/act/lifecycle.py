@@ -238,7 +238,7 @@ class Lifecycle:
             heir.record = replace(heir.record, run=None)
 
     def turn(self, rebalance: Rebalance, *, back: bool) -> None:
-        """Have the moves of the open run be those of the plan, or on the way back those of what was sent."""
+        """Set the moves of the open run: those of the plan, or during a rollback those with a call."""
         if (record := rebalance.record).loaded_run is not None:
             turned = record.loaded_run.turned(record.origins, back=back)
             if turned is not record.loaded_run:

@@ -73,7 +73,7 @@ def judge_inputs(
     restarting: frozenset[BrokerId],
     ahead: Iterable[RebalanceView] = (),
 ) -> JudgeInputs:
-    """What the statuses of the run depend on now, beside its partitions. ``ahead`` are those whose turn it is."""
+    """The inputs of the statuses of the run, in addition to its partitions. ``ahead`` are those whose turn it is."""
     return JudgeInputs(
         run=run,
         direction=direction,

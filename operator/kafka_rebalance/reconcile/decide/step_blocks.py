@@ -22,8 +22,11 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 @dataclass(frozen=True, slots=True)
 class BlockInputs:
-    """What the checks look at beside the resource itself. ``in_motion``: of all open runs.
-    ``awaited``: by uid of a rollback, the resource that takes over from it if its plan says so."""
+    """The inputs of the checks, in addition to the resource itself.
+
+    ``in_motion``: of all open runs. ``awaited``: by uid of a rollback, the resource that takes over from it if its plan
+    says so.
+    """
 
     now: datetime
     vitals: Vitals | None = None

@@ -69,7 +69,7 @@ def _arrived_since(
 
 
 def _kept_free(rebalance: RebalanceView, disks: Mapping[BrokerId, DiskSpace]) -> dict[BrokerId, int]:
-    """What copies leave usable for the limit of the load goal. The way back needs all the room that there is."""
+    """What copies leave usable for the limit of the load goal. A rollback needs all available room."""
     limit = rebalance.desired.spec.goals.disk_limit
     if limit is None or going_back(rebalance):
         return {}

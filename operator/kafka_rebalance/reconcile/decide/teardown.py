@@ -23,7 +23,7 @@ _RENAMED_WITHIN = timedelta(minutes=5)
 
 
 def successors_of(rebalances: Collection[RebalanceView]) -> dict[str, Successor]:
-    """By uid of a rebalance that is being deleted: the resource that goes on instead of a rollback.
+    """By uid of a rebalance that is being deleted: the resource that continues instead of a rollback.
 
     That is one of the same namespace that has sent nothing yet: one that names it in spec.takesOver, or one that was
     created about when it was deleted and whose stored plan moves every partition that a rollback would. A resource that
@@ -132,7 +132,7 @@ def _renamed(new: Desired, old: RebalanceView) -> bool:
 
 
 def teardown_of(rebalance: RebalanceView, seen: Observation, replica_bytes: ReplicaBytes, now: datetime) -> Teardown:
-    """How much a way back has to copy, and what prevents it; no barrier also where it was not asked for."""
+    """The bytes that a rollback must copy, and what prevents it; no barrier also where it was not asked for."""
     desired = rebalance.desired
     moves = rebalance.record.moves if going_back(rebalance) else ()
     back, unknown = bytes_to_move_back(moves, seen.cluster, replica_bytes)

@@ -70,7 +70,7 @@ def lists_for(
             raise Refused(
                 Reason.ORIGINAL_REPLICAS_DIFFER,
                 f"topic-partition {row.tp} has replicas {list(state.replicas)}, its original_replicas in the "
-                f"assignment are {list(row.original or ())}: it was made for another state; make it anew",
+                f"assignment are {list(row.original or ())}: it was made for another state; write it again",
             )
     return AssignmentLists(wanted, tuple(skipped))
 

@@ -298,7 +298,7 @@ class Runs:
             return
         found = (await self._admin.describe_partitions({tp.topic for tp in missing})).or_raise()
         if not found.keys().isdisjoint(missing):
-            raise Transient(Reason.METADATA_STALE, "not every broker told about all topics; reading again", 1.0)
+            raise Transient(Reason.METADATA_STALE, "not every broker reported all topics; reading again", 1.0)
 
     async def _continued_copies(
         self,

@@ -25,7 +25,8 @@ from kafka_rebalance.reconcile.runs.solving import run_planner
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """What a plan depends on beside the spec: the lists it refers to, and what topics demand of its replication factor.
+    """The inputs of a plan, in addition to the spec: the lists it refers to, and what topics demand of its replication
+    factor.
 
     ``min_insync`` is the effective min.insync.replicas per topic; absent: 1. ``spent``: of the budget, by the same run.
     ``capacities``: of each broker and resource, where known.

@@ -303,13 +303,13 @@ class ClusterThrottle:
         )
 
     def _left_out(self, rebalance: Rebalance, cluster: ClusterState) -> int:
-        """How many of its partitions in flight are not throttled at both ends, for lack of room in a list."""
+        """The number of its partitions in flight that are not throttled at both ends, because a list is full."""
         run, states = rebalance.record.loaded_run, cluster.partitions
         mine = run.move_of if run is not None else {}
         return sum(tp in mine and tp in states and states[tp].in_flight for tp in self._keeper.left_out.partitions)
 
     def _unlisted(self) -> str:
-        """Which of the reassignments of other tools are not throttled, for lack of room in a list; empty: all are."""
+        """The reassignments of other tools that are not throttled, because a list is full; empty: all are."""
         found = [
             f"{len(left)} {what}, of topic {', '.join(sorted({tp.topic for tp in left})[:_NAMED])}"
             for left, what in (
