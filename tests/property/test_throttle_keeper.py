@@ -12,7 +12,7 @@ from kafka_rebalance.execution.reassignment_throttle import (
     FOLLOWER_RATE,
     LEADER_LIST,
     LEADER_RATE,
-    RATE_NAMES,
+    REPLICATION_RATES,
     Claim,
     Rates,
 )
@@ -113,13 +113,15 @@ class TestThrottleKeeper:
         BEFORE,
         TICKS,
         st.lists(
-            st.tuples(st.integers(0, 7), st.sampled_from(BROKERS), st.sampled_from(RATE_NAMES), st.integers(1, 200))
+            st.tuples(
+                st.integers(0, 7), st.sampled_from(BROKERS), st.sampled_from(REPLICATION_RATES), st.integers(1, 200)
+            )
         ),
     )
     def test_what_somebody_sets_meanwhile_is_never_lost(self, before, ticks, hands):
         """At the end a rate has its original value or one that others have set since, never one of ours."""
         process = Process(before)
-        theirs = {(broker, name): {before.get((broker, name))} for broker in BROKERS for name in RATE_NAMES}
+        theirs = {(broker, name): {before.get((broker, name))} for broker in BROKERS for name in REPLICATION_RATES}
 
         async def run():
             for number, (claims, calls_left) in enumerate(ticks):

@@ -11,7 +11,7 @@ from tests.simulation.process import at_once
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.execution.list_budget import MOST_BYTES
-from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LIST_NAMES, RATE_NAMES
+from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LIST_NAMES, REPLICATION_RATES
 from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
@@ -289,7 +289,7 @@ class Judge:
                 left = set(filter(None, value.split(","))) - self.entries_of_others[where, name]
                 if left:
                     self.breach(f"{name} of {where} still has {sorted(left)}")
-            if name in RATE_NAMES:
+            if name in REPLICATION_RATES:
                 allowed = {self.world.rates_before.get((where, name))} | self.rates_of_others[where, name]
                 if value not in allowed:
                     self.breach(f"{name} of {where} is {value}, and was {allowed}")

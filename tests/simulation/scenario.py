@@ -5,7 +5,7 @@ from tests.simulation.judge import ready
 from tests.simulation.process import at_once
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES, UNDO_ANNOTATION
-from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
+from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, REPLICATION_RATES
 from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.model.topology import BrokerId
 
@@ -53,17 +53,17 @@ class Scenario:
             kafka.make_topic(f"t{number}", rows, draw.choice((0, 1, 5, 20)) * MIB, draw.randint(1, max(1, factor - 1)))
         if draw.random() < 0.25:
             for b in draw.sample(brokers, draw.randint(1, len(brokers))):
-                for name in RATE_NAMES:
+                for name in REPLICATION_RATES:
                     kafka.values[b, name] = str(200 * MIB)
         if draw.random() < 0.2:
             for b in brokers:
-                kafka.files[b, RATE_NAMES[0]] = str(150 * MIB)
+                kafka.files[b, REPLICATION_RATES[0]] = str(150 * MIB)
         if draw.random() < 0.25:
             entry = f"{draw.randint(0, 3)}:{draw.choice(brokers)}"
             for name in LIST_NAMES:
                 kafka.values["t0", name] = entry
                 self.world.judge.entries_of_others["t0", name].add(entry)
-        self.world.rates_before = {key: value for key, value in kafka.values.items() if key[1] in RATE_NAMES}
+        self.world.rates_before = {key: value for key, value in kafka.values.items() if key[1] in REPLICATION_RATES}
         if draw.random() < 0.15:
             self.connection()
         for _ in range(draw.choice((1, 1, 1, 2))):
@@ -320,15 +320,15 @@ class Scenario:
         draw, kafka, judge = self.draw, self.world.kafka, self.world.judge
         judge.edited_throttle = True
         if draw.random() < 0.5:
-            broker, name = draw.choice(sorted(kafka.brokers)), draw.choice(RATE_NAMES)
+            broker, name = draw.choice(sorted(kafka.brokers)), draw.choice(REPLICATION_RATES)
             kafka.values[broker, name] = value = str(draw.choice((MIB // 2, 3 * MIB)))
             judge.rates_of_others[broker, name].add(value)
             return f"others set {name} of {broker} to {value}"
         for broker in kafka.brokers:
-            for name in RATE_NAMES:
+            for name in REPLICATION_RATES:
                 kafka.values.pop((broker, name), None)
         for broker in (*kafka.brokers, *kafka.dead):
-            for name in RATE_NAMES:
+            for name in REPLICATION_RATES:
                 judge.rates_of_others[BrokerId(broker), name].add(None)
         topic = self._topic()
         for name in LIST_NAMES:

@@ -71,7 +71,7 @@ def test_the_examples_are_valid() -> None:
     rebalances = [body for body in bodies if body["kind"] == "KafkaRebalance"]
     metadata = {"uid": "u-1", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"}
     specs = [parse_rebalance({**body, "metadata": {**metadata, **body["metadata"]}}).spec for body in rebalances]
-    assert (len(specs), sum(spec.goals.disk_limit == 80 for spec in specs)) == (5, 1)
+    assert (len(specs), sum(spec.goals.disk_limit == 80 for spec in specs)) == (6, 1)
 
 
 class TestRefusals:
