@@ -20,6 +20,7 @@ from kafka_rebalance.errors import RebalanceError, Refused
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.kube.api_errors import NotFound
 from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.model.plan import LogDirMove
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.record import PLAN_RETENTION, LoadedRun, loaded_run_of
@@ -88,6 +89,9 @@ async def _undo(scope: ResourceScope, name: str, *, print_only: bool, yes: bool)
                 Reason.ALREADY_ASKED, f"the undo of {namespace}/{name} is already requested: is its operator running?"
             )
         click.echo(_cost(rebalance, way_back(done.moves)))
+        if between := _between_log_dirs(done):
+            size = format_bytes(sum(move.size_bytes for move in between))
+            click.echo(f"Replicas that return to their original log dirs: {len(between)}, {size} to copy.")
         if run.last_success is not None:
             click.echo(f"The last run has sent nothing: this undoes the one {_ended(run.last_success)}.")
         if not yes:
@@ -171,7 +175,7 @@ async def _load(kube: KubeClient, run: Run) -> LoadedRun:
     if stored is None or (stored.plan.partitions and run.started_at is not None and origins is None):
         raise _expired(name, kube.namespace)
     done = loaded_run_of(run, stored.plan, stored.ref, origins or {}, back=True)
-    if all(move.origin == move.target for move in done.moves):
+    if not _between_log_dirs(done) and all(move.origin == move.target for move in done.moves):
         raise Refused(Reason.NOTHING_TO_UNDO, f"the run of {name} moved nothing")
     if not run.started:
         raise Refused(Reason.NOTHING_TO_UNDO, f"the run of {name} submitted no step: other tools made the changes")
@@ -188,6 +192,11 @@ async def _kept_under(kube: KubeClient, namespace: str, name: str) -> str:
         f"--print --uid {run.uid} ({run.outcome or 'open'}, started {run.opened_at:%Y-%m-%d %H:%M} UTC)" for run in runs
     ]
     return f"; kept runs of that name: {', '.join(rows)}" if rows else ""
+
+
+def _between_log_dirs(done: LoadedRun) -> list[LogDirMove]:
+    """The replicas that the run has moved between the log dirs of their brokers."""
+    return [move for move in done.log_dirs if None not in {move.after, move.origin} and move.after != move.origin]
 
 
 def way_back(moves: Iterable[PartitionMove]) -> WayBack:
