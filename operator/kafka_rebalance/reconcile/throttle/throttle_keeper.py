@@ -196,10 +196,13 @@ class ThrottleKeeper:
         return sum(len(frozenset().union(*lists.values())) for lists in self._entries.values())
 
     def restored(self, topics: Collection[str], brokers: Collection[BrokerId]) -> bool:
-        """Whether nothing unclaimed is left on these topics and on these brokers, which must be live."""
+        """Whether nothing unclaimed is left on these topics and on these brokers, which must be live.
+
+        Topics that only wait for an append that may be late count as restored: the ledger outlives the run.
+        """
         keep, kept = protected(self._entries, self._cache.ledger, self._unclaimed)
-        stale = stale_entries(self._cache.ledger, keep)
-        left = (finished_topics(self._cache.ledger, keep) | set(stale)) & set(topics)
+        over, stale = finished_topics(self._cache.ledger, keep), stale_entries(self._cache.ledger, keep).keys()
+        left = ((over - self._lists.read_restored) | (stale - over)) & set(topics)
         return not left and not (set(self._finished_rates(kept)) | self._log_dirs_busy) & set(brokers)
 
     @property

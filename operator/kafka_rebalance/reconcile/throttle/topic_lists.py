@@ -67,6 +67,11 @@ class TopicLists:
         """Topics whose last reading failed."""
         return self._readings.unreadable
 
+    @property
+    def read_restored(self) -> frozenset[str]:
+        """Topics that a reading showed as before us. They are on record while an append of ours may be late."""
+        return frozenset(self._reads_restored)
+
     def is_read(self, topic: str) -> bool:
         """Whether the last reading of the topic's lists succeeded. Without it, their free room is not known."""
         return self._readings.values_of(topic) is not None

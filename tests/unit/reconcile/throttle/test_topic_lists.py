@@ -58,6 +58,19 @@ class TestAppendCarriedOutLate:
         assert cluster.kafka.values == {}
         assert cluster.keeper.ledger_empty
 
+    def test_a_run_does_not_wait_for_it(self, cluster):
+        """Once its topics read as before, it may end; the ledger waits, and removes what arrives after the end."""
+        cluster.ticks(claim())
+        cluster.restart()
+        cluster.ticks({}, count=3)
+        assert cluster.kafka.values == {}
+        assert cluster.keeper.restored({"t"}, ALIVE)
+        assert not cluster.keeper.ledger_empty
+        cluster.kafka.values["t", LEADER_LIST] = "0:1"  # an append of the operator before
+        cluster.ticks({}, count=LATE_TICKS)
+        assert cluster.kafka.values == {}
+        assert cluster.keeper.ledger_empty
+
     def test_after_it_was_sent_again_and_accepted(self, cluster):
         """The second append is answered; the first one arrives after both entries are gone."""
         append_without_an_answer(cluster, claim())
