@@ -39,10 +39,10 @@ def some_cluster(seed: int) -> dict[str, Any]:
 
 @pytest.fixture
 def snapshots(tmp_path: Path) -> Path:
-    """Ten clusters, every second file gzipped."""
+    """Four clusters, every second file gzipped."""
     place = tmp_path / "snapshots"
     place.mkdir()
-    for seed in range(10):
+    for seed in range(4):
         data = json.dumps(some_cluster(seed)).encode()
         if seed % 2:
             (place / f"cluster-{seed}.json.gz").write_bytes(gzip.compress(data))
@@ -67,7 +67,7 @@ def test_plans_are_those_of_each_cluster_alone(spark: SparkSession, snapshots: P
     arguments = ["fleet", "--snapshots", str(snapshots), "--rebalance", str(krb), "--plans", str(place), "-o", "json"]
     done = CliRunner().invoke(pipeline, arguments, catch_exceptions=False)
     rows = {row["cluster"]: row for row in json.loads(done.stdout)["clusters"]}
-    assert len(rows) == 10
+    assert len(rows) == 4
     moved = 0
     for file in sorted(snapshots.iterdir()):
         name = file.name.partition(".")[0]
