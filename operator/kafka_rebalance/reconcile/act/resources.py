@@ -28,7 +28,7 @@ from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.report.connection_report import ConnectionState, build_connection_status
-from kafka_rebalance.reconcile.report.ready_state import ready_reason
+from kafka_rebalance.reconcile.report.ready_state import cordons_left, ready_reason
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
 from kafka_rebalance.reconcile.report.status_cadence import due
 from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, ThrottleView, build_throttle_status
@@ -144,10 +144,7 @@ class Resources:
         if outcome is not RunOutcome.SUCCEEDED:
             left = [f"{tp} ({status.reason})" for tp, status in list(skipped_partitions(rebalance).items())[:10]]
             message = _ENDS[outcome] + (f"; left as they are: {', '.join(left)}" if left else "")
-            run = rebalance.record.run
-            if run is not None and run.cordoned and outcome is RunOutcome.ABANDONED:
-                brokers = ", ".join(map(str, run.cordoned))
-                message += f"; brokers {brokers} stay cordoned: delete their cordoned.log.dirs to use them again"
+            message += cordons_left(rebalance.record.run)
             warning = outcome is RunOutcome.ROLLED_BACK_PARTIALLY
             await self._event(KIND, rebalance.desired.metadata, outcome, message, warning=warning)
 

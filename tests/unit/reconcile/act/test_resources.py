@@ -60,16 +60,25 @@ def deletion(metadata):
 
 
 class TestEnd:
-    @pytest.mark.parametrize(("outcome", "told"), [(RunOutcome.ABANDONED, True), (RunOutcome.ROLLED_BACK, False)])
-    async def test_an_abandoned_run_names_the_brokers_that_stay_cordoned(self, outcome, told):
-        """Nothing in Kafka is changed, and nobody else would say it. A way back takes cordons away."""
+    @pytest.mark.parametrize("outcome", [outcome for outcome in RunOutcome if outcome is not RunOutcome.SUCCEEDED])
+    async def test_it_names_the_brokers_that_stay_cordoned(self, outcome):
+        """Those of an abandoned run, and those that were dead until the end of a way back: nobody else would say it."""
         kube = KubeInMemory()
         metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
         rebalance = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
         run = Run("u-1", "kafka", "r", "c", "run", "h", "p", NOW, cordoned=(BrokerId(4), BrokerId(5)))
         await Resources(kube, lambda: NOW).announce(recorded(rebalance, run=run), outcome)
         ((_, message),) = kube.events
-        assert ("brokers 4, 5 stay cordoned" in message) is told
+        assert message.endswith("; brokers 4, 5 stay cordoned: delete their cordoned.log.dirs to use them again")
+
+    async def test_it_names_no_broker_whose_cordon_is_gone(self):
+        kube = KubeInMemory()
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
+        rebalance = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+        run = Run("u-1", "kafka", "r", "c", "run", "h", "p", NOW)
+        await Resources(kube, lambda: NOW).announce(recorded(rebalance, run=run), RunOutcome.ROLLED_BACK)
+        ((_, message),) = kube.events
+        assert "cordoned" not in message
 
 
 class TestFinalizer:
