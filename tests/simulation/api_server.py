@@ -58,8 +58,9 @@ class SimulatedKube(KubeInMemory):
         return found
 
     def _put(self, name, body):
+        put = super()._put(name, body)
         self.world.judge.recorded(self.by)
-        return super()._put(name, body)
+        return put
 
     def _tell(self, plural, body, *, deleted):
         for process in self.world.processes:

@@ -5,11 +5,12 @@ stored plans and origins are read with the product's code; the judge records by 
 by whom.
 """
 
+import re
 from collections import defaultdict
 
 from tests.simulation.process import at_once
 
-from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.api.v1alpha1 import FINALIZER, REBALANCES
 from kafka_rebalance.execution.list_budget import MOST_BYTES
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LIST_NAMES, REPLICATION_RATES
 from kafka_rebalance.kafka.ports import AlterCode
@@ -20,6 +21,8 @@ CAP_SECONDS = 60.0
 """How long a lowered cap may not have reached the operator yet."""
 LAST_ROUND_SECONDS = 140.0
 OLDEST_READING_SECONDS = 60.0
+DEAD_SECONDS = 30.0
+"""After so long, an operator has read that a broker is dead."""
 _P = "parallelPartitionCount"
 
 
@@ -41,12 +44,13 @@ class Judge:
         self.leader = None
         self.former = []
         self.caps = defaultdict(list)
-        self.deaths = set()
+        self.deaths = {}
+        """When each broker died last, also those that are back."""
         self.plans, self.origins = {}, {}
         self.owners = []
         """The owners of the cluster, with the time at which each was first seen on record."""
         self.emptied = set()
-        """Brokers that stay cordoned: after a success, and where a run is abandoned."""
+        """Brokers that stay cordoned: after a success, after `Abandon`, and dead ones that a message names."""
 
     def breach(self, text):
         self.world.note(f"BROKEN: {text}")
@@ -87,8 +91,8 @@ class Judge:
         self._in_sync_after(what, tp, to, seen)
         if to is not None:
             self._places(what, tp, to, seen, run, plan, origin)
-            if set(to) - set(state.replicas):
-                self._throttled(what, tp, to, state, run)
+            if set(to) - set(seen.replicas):
+                self._throttled(what, tp, to, seen, run)
             self.ours[tp] = run.uid
             self._capped(what, run)
 
@@ -100,24 +104,43 @@ class Judge:
             self.leader = process
 
     def recorded(self, process):
-        """A record is written."""
+        """A record has been written."""
         if process is not None:
             self._fenced(process, "a record")
+        self._note_owner("a record")
+
+    def _owner(self):
+        bindings = at_once(BindingStore(self.world.kube).load_all())
+        return next((binding.owner for binding in bindings if binding.cluster_id == "c"), None)
+
+    def _note_owner(self, what):
+        """At each record: an owner may lose the cluster before it has sent anything."""
+        owner = self._owner()
+        if owner is not None and (not self.owners or self.owners[-1][1] != owner):
+            self._handed_over(owner, what)
+            self.owners.append((self.world.loop.now, owner))
 
     def _owned(self, client, what):
         """A former owner's engine may end its last round."""
-        now = self.world.loop.now
-        owner = next((b.owner for b in at_once(BindingStore(self.world.kube).load_all()) if b.cluster_id == "c"), None)
+        now, owner = self.world.loop.now, self._owner()
         if owner is None:
             self.breach(f"{what}: sent to a cluster without an owner on record")
             return
-        if not self.owners or self.owners[-1][1] != owner:
-            self.owners.append((now, owner))
         allowed = {self.world.host_of(owner)}
         if len(self.owners) > 1 and now - self.owners[-1][0] < LAST_ROUND_SECONDS:
             allowed.add(self.world.host_of(self.owners[-2][1]))
         if client.host not in allowed:
             self.breach(f"{what}: sent by the client of {client.host}, and the owner is {owner}")
+
+    def _handed_over(self, owner, what):
+        """Between inline connections only when the former owner has no work left there."""
+        if not self.owners or owner.connection or self.owners[-1][1].connection:
+            return
+        former = self.owners[-1][1].namespace
+        left = [run.name for run in at_once(RunStore(self.world.kube).list_all()) if run.open]
+        left = [key[2] for key, _ in self.world.rebalances() if key[1] == former and key[2] in left]
+        if left:
+            self.breach(f"{what}: {owner} has got the cluster, although runs of {former} are open: {left}")
 
     def _run_of(self, tp, state, to):
         """The open run that moves the partition, with its plan and the recorded origin: the one that fits best."""
@@ -178,16 +201,24 @@ class Judge:
         if len(to) < fewest:
             self.breach(f"{what}: leaves fewer than {fewest} replicas")
         body = self.world.body_of(run.uid)
+        if body is not None and FINALIZER not in body["metadata"]["finalizers"]:
+            self.breach(f"{what}: sent for {body['metadata']['name']}, which has no finalizer of ours")
+        dead = {b for b in added & self.world.kafka.dead.keys() if self.world.loop.now - self.deaths[b] > DEAD_SECONDS}
+        if dead:
+            self.breach(f"{what}: adds {sorted(dead)}, dead for more than {DEAD_SECONDS:.0f} s")
         back = run.undo or (body is not None and "deletionTimestamp" in body["metadata"])
         if back and set(seen.replicas) - known:
             self.breach(f"{what}: undoes what others have moved; read {shown(seen)}, known {sorted(known)}")
 
-    def _throttled(self, what, tp, to, state, run):
-        """A copy starts under its throttle: the follower's side listed, with a rate."""
+    def _throttled(self, what, tp, to, seen, run):
+        """A copy starts under its throttle: the follower's side listed, with a rate.
+
+        By what was read: a new order becomes a copy if others move the partition before it is there.
+        """
         if self.world.unlimited(run.uid) or self.edited_throttle:
             return
         values = self.world.kafka.values
-        for b in set(to) - set(state.replicas):
+        for b in set(to) - set(seen.replicas):
             entries = values.get((tp.topic, FOLLOWER_LIST), "").split(",")
             if f"{tp.partition}:{b}" not in entries or (b, FOLLOWER_RATE) not in values:
                 self.breach(f"{what}: the copy to {b} is not throttled")
@@ -248,6 +279,7 @@ class Judge:
         if reason != self.world.said.get(uid):
             self.world.said[uid] = reason
             self.world.note(f"{name} is {reason}: {message(body)[:300]}")
+            self._named_as_cordoned(message(body))
             if reason in {"Succeeded", "NothingToDo"}:
                 self.emptied.update(body["spec"].get("brokers", {}).get("decommission", ()))
             if reason == "Succeeded":
@@ -265,9 +297,17 @@ class Judge:
             if not self.touched(tp, row.topic_id) and state.replicas != row.target:
                 self.breach(f"{uid} is Succeeded: {shown(state)}, and the target is {list(row.target)}")
 
+    def _named_as_cordoned(self, text):
+        """Only a broker that has died may be left so after a way back."""
+        for named in re.findall(r"brokers ([\d, ]+) stay cordoned", text):
+            self.emptied.update({int(b) for b in named.split(", ")} & self.deaths.keys())
+
     def gone(self, body):
         uid = body["metadata"]["uid"]
-        told = [reason for reason, _ in self.world.kube.told.get(uid, ())]
+        events = self.world.kube.told.get(uid, ())
+        told = [reason for reason, _ in events]
+        for _, text in events[-1:]:
+            self._named_as_cordoned(text)
         self.world.note(f"{body['metadata']['name']} is gone: {told[-3:]}")
         if told[-1:] == ["Abandoned"]:  # Kafka is left as it is
             self.emptied.update(body["spec"].get("brokers", {}).get("decommission", ()))

@@ -15,7 +15,9 @@ from kafka_rebalance.reconcile.supervisor import Supervisor
 
 CURRENT = contextvars.ContextVar("process", default=None)
 _READS_OF_KUBE = ("get", "list", "read", "namespace_labels", "terminating")
-_SLOWEST_SECONDS = 9.0
+_RECORDS = ("create_config_map", "replace_config_map")
+_LONG_SECONDS = 45.0
+"""Longer than another operator waits for the Lease."""
 
 
 def at_once(coroutine):
@@ -45,6 +47,7 @@ class OperatorProcess:
         self.world, self.identity = world, identity
         self.tasks = {}
         self.alive, self.kill_after, self.requests = True, None, 0
+        self.pause_after_record = False
         self.cut_off = set()
         """``kafka``, ``kube``: which servers it cannot reach."""
         self.running = asyncio.Event()
@@ -78,7 +81,9 @@ class OperatorProcess:
             except RebalanceError:
                 await asyncio.sleep(2)
         self.watching = True
-        for (plural, _, _), body in sorted(self.world.kube.resources.items()):
+        there = sorted(self.world.kube.resources.items())
+        self.world.random.shuffle(there)
+        for (plural, _, _), body in there:
             self.changed(plural, body, deleted=False)
         await asyncio.wait({keeping})
         self.world.note(f"{self} has lost the Lease and exits")
@@ -137,6 +142,10 @@ class OperatorProcess:
             self.kill()
             raise asyncio.CancelledError
         answer = await asyncio.shield(journey)
+        if self.pause_after_record and name in _RECORDS:
+            self.pause_after_record = False
+            self.pause()
+            self.world.loop.call_later(_LONG_SECONDS, self.resume)
         await self.running.wait()
         if not self.alive:
             raise asyncio.CancelledError

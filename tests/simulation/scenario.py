@@ -20,8 +20,10 @@ class Scenario:
             (6, self.kill_at_request),
             (3, self.kill_now),
             (2, self.pause),
+            (3, self.pause_after_record),
             (2, self.cut_off),
-            (3, self.broker_dies),
+            (2, self.broker_dies),
+            (5, self.original_dies),
             (1, self.broker_is_slow),
             (2, self.move_of_others),
             (1, self.cancel_of_others),
@@ -30,10 +32,12 @@ class Scenario:
             (1, self.topic_is_made_again),
             (1, self.partition_is_added),
             (2, self.throttle_of_others),
+            (1, self.entry_of_others),
             (3, self.edit_execution),
             (2, self.edit_throttle),
             (2, self.edit_plan),
             (4, self.delete),
+            (1, self.rename),
             (2, self.create),
             (1, self.undo),
             (2, self.limits),
@@ -50,7 +54,9 @@ class Scenario:
             factor = draw.choice((1, 2, 2, 3, 3, 3))
             factor = min(factor, len(used))
             rows = [draw.sample(used, factor) for _ in range(draw.randint(1, 6))]
-            kafka.make_topic(f"t{number}", rows, draw.choice((0, 1, 5, 20)) * MIB, draw.randint(1, max(1, factor - 1)))
+            # As many as there are replicas: nothing may be dropped while one of them is out of sync.
+            min_insync = draw.randint(1, factor)
+            kafka.make_topic(f"t{number}", rows, draw.choice((0, 1, 5, 20)) * MIB, min_insync)
         if draw.random() < 0.25:
             for b in draw.sample(brokers, draw.randint(1, len(brokers))):
                 for name in REPLICATION_RATES:
@@ -105,7 +111,8 @@ class Scenario:
 
     # Users -----------------------------------------------------------------------------------------------------------
 
-    def create(self, namespace="a"):
+    def create(self, namespace="a", same=None):
+        """``same``: a spec to take over."""
         draw = self.draw
         self.made += 1
         name = f"r{self.made}"
@@ -123,6 +130,7 @@ class Scenario:
         }
         if draw.random() < 0.8:
             spec["throttle"] = self.throttle()
+        spec = self.world.kube.copy(same) if same is not None else spec
         self.world.judge.cap(metadata["uid"], spec["execution"]["parallelPartitionCount"])
         self.world.kube.create(REBALANCES, {"metadata": metadata, "spec": spec})
         return f"{name} is created: {spec}"
@@ -167,6 +175,15 @@ class Scenario:
             return None
         self.world.kube.delete(*key, self.world.clock.now().isoformat())
         return f"{key[2]} is deleted"
+
+    def rename(self):
+        """Another resource with the same spec takes over."""
+        key = self._some()
+        if key is None:
+            return None
+        spec = self.world.kube.resources[key]["spec"]
+        self.world.kube.delete(*key, self.world.clock.now().isoformat())
+        return f"{key[2]} is deleted, and {self.create(key[1], spec)}"
 
     def undo(self):
         done = [key for key, body in self.world.rebalances() if ready(body) == "Succeeded"]
@@ -247,6 +264,16 @@ class Scenario:
         self.world.loop.call_later(seconds, process.cut_off.discard, server)
         return f"{process} cannot reach {server} for {seconds} s"
 
+    def pause_after_record(self):
+        """In the middle of a round, between what is recorded and what is sent: long enough for another one to lead."""
+        process = self._process()
+        if process is None:
+            return None
+        if sum(process.alive for process in self.world.processes) < 2:
+            self.world.start()
+        process.pause_after_record = True
+        return f"{process} stands still after its next record"
+
     # Kafka -----------------------------------------------------------------------------------------------------------
 
     def broker_dies(self):
@@ -254,11 +281,26 @@ class Scenario:
         if len(kafka.brokers) < 3:
             return None
         broker = self.draw.choice(sorted(kafka.brokers))
-        self.world.judge.deaths.add(broker)
-        kafka.die(broker)
-        seconds = self.draw.choice((1, 8, 20, 200))
-        self.world.loop.call_later(seconds, self.world.revive, broker)
+        self._dies(broker, seconds := self.draw.choice((1, 8, 20, 200)))
         return f"broker {broker} dies for {seconds} s"
+
+    def _dies(self, broker, seconds):
+        self.world.judge.deaths[broker] = self.world.loop.now
+        self.world.kafka.die(broker)
+        self.world.loop.call_later(seconds, self.world.revive, broker)
+
+    def original_dies(self):
+        """A replica that was there before what is in flight; often somebody asks for something else then."""
+        kafka, draw = self.world.kafka, self.draw
+        flying = [state for _, state in sorted(kafka.states.items()) if state.in_flight]
+        originals = sorted({b for state in flying for b in state.isr - set(state.adding)} & set(kafka.brokers))
+        if not originals or len(kafka.brokers) < 3:
+            return None
+        broker = draw.choice(originals)
+        self._dies(broker, seconds := draw.choice((20, 90, 200)))
+        then = draw.choice((self.delete, self.edit_plan, lambda: None))
+        self.world.loop.call_later(draw.choice((0.5, 3)), lambda: self.world.note(f"*** {then()}"))
+        return f"broker {broker} dies for {seconds} s in the middle of a copy"
 
     def broker_is_slow(self):
         broker = self.draw.choice(sorted(self.world.kafka.brokers))
@@ -334,6 +376,19 @@ class Scenario:
         for name in LIST_NAMES:
             kafka.values.pop((topic, name), None)
         return f"Kafka's tool deletes the rates of all brokers, and the lists of {topic}"
+
+    def entry_of_others(self):
+        """Another tool lists a replica of its own, or one that we may have listed."""
+        topic = self._topic()
+        if topic is None:
+            return None
+        entry = f"{self.draw.randint(0, 3)}:{self.draw.choice(sorted(self.world.kafka.brokers))}"
+        name, values = self.draw.choice(LIST_NAMES), self.world.kafka.values
+        entries = [item for item in values.get((topic, name), "").split(",") if item]
+        if entry not in entries:
+            values[topic, name] = ",".join([*entries, entry])
+            self.world.judge.entries_of_others[topic, name].add(entry)
+        return f"others list {entry} in {name} of {topic}"
 
     def others_take_their_rates_away(self):
         """A rate below ours would stop new copies for as long as it is there."""

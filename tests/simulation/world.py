@@ -144,7 +144,7 @@ class World:
         self.kafka.slow = set()
         for process in self.processes:
             process.cut_off.clear()
-            process.kill_after = None
+            process.kill_after, process.pause_after_record = None, False
             process.resume()
         self.scenario.others_take_their_rates_away()
         for (plural, namespace, name), body in list(self.kube.resources.items()):
