@@ -52,6 +52,31 @@ class InterruptedAfter(Interrupted):
         return answers
 
 
+class InterruptedWhileThrottling(Interrupted):
+    """Calls ``meanwhile`` while a round writes the throttle, after it has decided which steps to send."""
+
+    async def describe_partitions(self, topics=None):
+        return await KafkaInMemory.describe_partitions(self, topics)
+
+    async def alter_topic_configs(self, changes):
+        answers = await super().alter_topic_configs(changes)
+        if self.meanwhile is not None:
+            happens, self.meanwhile = self.meanwhile, None
+            happens()
+        return answers
+
+
+async def test_steps_that_were_chosen_before_a_deletion_are_not_sent():
+    """A reassignment that would be cancelled at once is not started."""
+    kafka = InterruptedWhileThrottling((1, 2), t=[[1], [1], [1], [1]])
+    operator = OperatorInMemory(kafka)
+    operator.apply()
+    kafka.meanwhile = operator.delete
+    await operator.until_true(lambda: not operator.kube.resources)
+    assert kafka.meanwhile is None
+    assert kafka.altered == []
+
+
 async def test_a_namespace_is_deleted():
     """No replica moves back before the operator knows that the namespace is terminating, too."""
     kafka = Interrupted((1, 2), t=[[1], [1], [1], [1]])

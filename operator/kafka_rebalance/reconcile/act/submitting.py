@@ -44,6 +44,10 @@ class Submitting:
         whether an order was carried out is for the next round to find out.
         """
         orders = await self._origins.record(rebalance, orders, cluster)
+        if rebalance.desired.deleted_since(rebalance.memory.prepared):
+            # The throttle and the records took their time: what was chosen to begin is not begun any more.
+            self._origins.give_up(rebalance, {*orders.alters, *orders.elections})
+            orders = Orders(orders.cancels)
         failure: RebalanceError | None = None
         sent = False
         async with self._lifecycle.problems_of(rebalance, _STAGE):
