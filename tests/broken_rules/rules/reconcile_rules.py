@@ -21,13 +21,13 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "log-dir-limit",
-        "Copies between the log dirs of a broker count for its limit, whoever has begun them.",
+        "Copies between the log dirs of a broker count for its limit, also those that other tools have started.",
         "execution/log_dir_moves.py",
         "flying, room = Counter(seen.flying), dict(seen.room)",
         "flying, room = Counter[BrokerId](), dict(seen.room)",
         (
             "tests/property/test_log_dir_moves.py::TestAnyBroker::test_every_prefix_is_within_the_limits",
-            "tests/unit/execution/test_log_dir_moves.py::TestOrders::test_copies_in_flight_count_whoever_began_them",
+            "tests/unit/execution/test_log_dir_moves.py::TestOrders::test_copies_of_other_tools_count",
         ),
     ),
     BrokenRule(
@@ -36,7 +36,7 @@ RECONCILE_RULES = (
         "reconcile/act/log_dir_calls.py",
         "for key, path in asks.items() if key[0] in ours}",
         "for key, path in asks.items()}",
-        ("tests/unit/reconcile/test_engine_log_dirs.py::TestOrigins::test_nothing_is_sent_without_a_record",),
+        ("tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestOrigins::test_nothing_is_sent_without_a_record",),
     ),
     BrokenRule(
         "log-dir-hash",

@@ -8,8 +8,8 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.log_dir_moves import LogDirReading
 from kafka_rebalance.execution.schedule import Orders
-from kafka_rebalance.kafka.ports import KafkaAdmin, LogDirCode, ReplicaKey
-from kafka_rebalance.model.topology import BrokerId, ClusterState
+from kafka_rebalance.kafka.ports import KafkaAdmin, LogDirCode
+from kafka_rebalance.model.topology import BrokerId, ClusterState, ReplicaKey
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.origin_records import OriginRecords
@@ -89,7 +89,9 @@ class LogDirCalls:
         if not await self._lifecycle.record_start(rebalance):
             return False
         ours = await self._origins.keep(rebalance, {tp for tp, _ in asks}, cluster)
-        allowed = {key: path for key, path in asks.items() if key[0] in ours}
+        statuses = rebalance.assessment.log_dirs.by_replica
+        deleted = rebalance.desired.deleted_since(rebalance.memory.prepared)
+        allowed = {key: path for key, path in asks.items() if key[0] in ours and (statuses[key].cancel or not deleted)}
         async with self._lifecycle.problems_of(rebalance, _STAGE):
             _check(rebalance.name, await self._admin.alter_log_dirs(allowed) if allowed else {})
         return bool(allowed)

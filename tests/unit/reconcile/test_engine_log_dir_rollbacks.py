@@ -1,0 +1,195 @@
+"""Rollback and restarts of a run that moves replicas between the log dirs of a broker."""
+
+import pytest
+from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.unit.reconcile.log_dir_runs import ONE, A, B, C, jbod, only_log_dirs, places, rate_of
+
+from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.model.topology import TopicPartition
+
+
+class TestRollback:
+    async def test_a_deletion_in_the_middle(self):
+        """What is in flight is cancelled, what has arrived goes back, and the rate is restored."""
+        kafka = jbod()
+        operator = OperatorInMemory(kafka)
+        kafka.crawling = {ONE}
+        only_log_dirs(operator, execution={"maxPerBroker": {"betweenLogDirs": 2}})
+        await operator.until_true(lambda: len(kafka.future) == 2)
+        kafka.copied()
+        kafka.crawling = {ONE}
+        await operator.until_true(lambda: len(kafka.future) == 2)
+        assert kafka.bytes_in(1)[A] == 400
+        operator.delete()
+        for _ in range(5):
+            await operator.round()
+        kafka.copied()
+        await operator.until_true(lambda: not operator.engine.rebalances)
+        assert places(kafka) == [A] * 6
+        assert kafka.future == {}
+        assert rate_of(kafka) is None
+
+    async def test_deletion_policy_revert(self):
+        """Only what is in flight goes back."""
+        kafka = jbod()
+        operator = OperatorInMemory(kafka)
+        kafka.crawling = {ONE}
+        only_log_dirs(operator, deletionPolicy="Revert", execution={"maxPerBroker": {"betweenLogDirs": 2}})
+        await operator.until_true(lambda: len(kafka.future) == 2)
+        kafka.copied()
+        kafka.crawling = {ONE}
+        await operator.until_true(lambda: len(kafka.future) == 2)
+        operator.delete()
+        await operator.until_true(lambda: not operator.engine.rebalances)
+        assert kafka.future == {}
+        assert kafka.bytes_in(1)[A] == 400
+        assert rate_of(kafka) is None
+
+    async def test_an_undo(self):
+        kafka = jbod()
+        operator = OperatorInMemory(kafka)
+        only_log_dirs(operator)
+        await operator.until("Succeeded")
+        operator.order(UNDO_ANNOTATION, operator.status["plan"]["hash"])
+        await operator.until("Undone")
+        assert places(kafka) == [A] * 6
+        assert rate_of(kafka) is None
+
+    async def test_what_others_moved_since_is_theirs(self):
+        kafka = jbod()
+        operator = OperatorInMemory(kafka)
+        only_log_dirs(operator, topics={"include": ["t"]})
+        await operator.until("Succeeded")
+        moved = next(n for n in range(6) if kafka.dir_of(f"t-{n}", 1) == B)
+        kafka.dirs[ONE] = (A, B, C, "/data/d")
+        kafka.where[TopicPartition("t", moved), ONE] = "/data/d"
+        operator.order(UNDO_ANNOTATION, operator.status["plan"]["hash"])
+        await operator.until("RolledBackPartially")
+        assert kafka.dir_of(f"t-{moved}", 1) == "/data/d"
+        assert places(kafka).count(A) == 5
+
+    async def test_a_rollback_beyond_max_data(self):
+        """The bytes between log dirs count."""
+        kafka = jbod()
+        operator = OperatorInMemory(kafka)
+        kafka.crawling = {ONE}
+        only_log_dirs(operator, rollback={"maxData": 150}, execution={"maxPerBroker": {"betweenLogDirs": 2}})
+        await operator.until_true(lambda: len(kafka.future) == 2)
+        kafka.copied()
+        kafka.crawling = {ONE}
+        await operator.until_true(lambda: len(kafka.future) == 2)
+        operator.delete()
+        await operator.until("RollbackTooLarge")
+        await operator.until_true(lambda: not kafka.future)
+        assert kafka.bytes_in(1)[A] == 400
+
+    async def test_an_edit_in_the_middle(self):
+        """The plan is made anew; a deletion leads to before both plans."""
+        kafka = jbod()
+        operator = OperatorInMemory(kafka)
+        kafka.crawling = {ONE}
+        only_log_dirs(operator, execution={"maxPerBroker": {"betweenLogDirs": 2}})
+        await operator.until_true(lambda: len(kafka.future) == 2)
+        kafka.copied()
+        kafka.crawling = {ONE}
+        await operator.until_true(lambda: len(kafka.future) == 2)
+        operator.edit(goals={"logDirs": {"band": "10%", "drain": [{"broker": 1, "path": B}]}})
+        await operator.until_true(lambda: not kafka.future)
+        await operator.until_true(lambda: bool(kafka.future))
+        kafka.copied()
+        await operator.until_true(lambda: kafka.bytes_in(1)[B] == 0)
+        operator.delete()
+        await operator.until_true(lambda: not operator.engine.rebalances)
+        assert places(kafka) == [A] * 6
+
+
+class TestOrigins:
+    async def test_nothing_is_sent_without_a_record(self):
+        """What a rollback does not know of would stay where it is."""
+        kafka = jbod()
+        operator = OperatorInMemory(kafka)
+        put = operator.kube._put
+
+        def refused(name, body):
+            if name.startswith("origins") and operator.run is not None and operator.run.started_at is not None:
+                raise Transient("ApiServerUnreachable", "no answer")
+            return put(name, body)
+
+        operator.kube._put = refused
+        only_log_dirs(operator)
+        await operator.until("ApiServerUnreachable")
+        assert kafka.dir_calls == []
+        operator.kube._put = put
+        await operator.until("Succeeded")
+        assert kafka.bytes_in(1) == {A: 200, B: 200, C: 200}
+
+    async def test_a_move_that_was_chosen_before_a_deletion_is_not_begun(self):
+        """The deletion arrives while the origins are recorded."""
+        kafka = jbod()
+        operator = OperatorInMemory(kafka)
+        put = operator.kube._put
+
+        def deleted_meanwhile(name, body):
+            if name.startswith("origins") and operator.run is not None and operator.run.started_at is not None:
+                operator.kube._put = put
+                operator.delete()
+            return put(name, body)
+
+        operator.kube._put = deleted_meanwhile
+        only_log_dirs(operator)
+        await operator.until_true(lambda: not operator.engine.rebalances)
+        assert kafka.dir_calls == []
+
+
+class TestRestarts:
+    """All state is in Kafka and in the stored plan."""
+
+    @pytest.mark.parametrize("rounds", range(2, 12))
+    async def test_after_any_round(self, rounds):
+        kafka = jbod()
+        kafka.crawling = {ONE}
+        operator = OperatorInMemory(kafka)
+        only_log_dirs(operator, execution={"maxPerBroker": {"betweenLogDirs": 2}})
+        for number in range(100):
+            await operator.round()
+            assert len(kafka.future) <= 2
+            if number % 4 == 3:
+                kafka.copied()
+                kafka.crawling = {ONE}
+            if number == rounds:
+                operator.restart()
+            if operator.state == "Succeeded":
+                break
+        assert kafka.bytes_in(1) == {A: 200, B: 200, C: 200}
+        assert len(kafka.dir_calls) == 4
+        assert rate_of(kafka) is None
+        assert operator.state == "Succeeded"
+
+    @pytest.mark.parametrize("executed", [True, False], ids=["after", "before"])
+    @pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
+    @pytest.mark.parametrize("call", range(2))
+    async def test_killed_at_a_call(self, call, back, executed):
+        """The reply is lost, whether or not the broker has carried it out: the next operator reads what it did."""
+        kafka = jbod()
+        operator = OperatorInMemory(kafka)
+        answer, calls = kafka.alter_log_dirs, []
+
+        async def dying(orders):
+            calls.append(orders)
+            if len(calls) - 1 != call + 2 * back:
+                return await answer(orders)
+            if executed:
+                await answer(orders)
+            operator.restart()
+            raise Transient("KafkaUnreachable", "no answer")
+
+        kafka.alter_log_dirs = dying
+        only_log_dirs(operator, execution={"maxPerBroker": {"betweenLogDirs": 2}})
+        await operator.until("Succeeded")
+        assert kafka.bytes_in(1) == {A: 200, B: 200, C: 200}
+        operator.order(UNDO_ANNOTATION, operator.status["plan"]["hash"])
+        await operator.until("Undone")
+        assert places(kafka) == [A] * 6
+        assert len(calls) >= 4 + (not executed)
+        assert rate_of(kafka) is None
