@@ -24,7 +24,7 @@ class Prompt:
         self._screen.output(self._stage.run(*command) or "(nothing)")
 
     def apply(self, example: str, **fields: str) -> None:
-        """Print and apply `examples/<example>` with this cluster's bootstrap servers and other values of fields."""
+        """Apply `examples/<example>`, after setting the bootstrap servers and the given fields, and print it."""
         path = self._stage.fill_in(example, fields)
         changed = "".join(f" and {name}: {value}" for name, value in fields.items())
         self._screen.command(f"cat {example}   # examples/{example} with this cluster's bootstrap servers{changed}")
@@ -32,7 +32,7 @@ class Prompt:
         self.tell("kubectl", "apply", "-f", str(path))
 
     def sample(self, count: int, *, every: int) -> None:
-        """Take so many samples of the cluster, so many seconds apart."""
+        """Take `count` samples of the cluster, one every `every` seconds."""
         where = ("--bootstrap-servers", self._stage.kafka.address(1), "--lake", str(self._stage.lake))
         often = ("--interval", f"{every}s", "--count", str(count))
         self.tell("kafka-rebalance", "pipeline", "sample", *where, *often)
@@ -46,7 +46,7 @@ class Prompt:
         self.tell("kubectl", "get", RESOURCE, "-A")
 
     def watch(self, name: str, until: int | None = None) -> None:
-        """Follow a KafkaRebalance to its end, or until so many percent are done."""
+        """Follow a KafkaRebalance to its end, or until `until` percent are done."""
         stop = () if until is None else ("--until", str(until))
         command = ("kafka-rebalance", "watch", name, "-n", NAMESPACE, "--exit-on-stall", *stop)
         self._screen.command(" ".join(command))

@@ -19,7 +19,7 @@ def run(stage: Stage, screen: Screen, tell: Callable[[], None]) -> int:
     except KeyboardInterrupt:
         screen.say("interrupted: everything is ended")
         return 130
-    except Exception as error:  # noqa: BLE001 - whatever it is, the reader is told where the logs are
+    except Exception as error:  # noqa: BLE001 - after any error the reader needs to know where the logs are
         screen.check("the demo runs to its end", holds=False, otherwise=error)
         return 1
     finally:

@@ -11,7 +11,7 @@ from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 ONE, TWO = BrokerId(1), BrokerId(2)
 ALIVE = (ONE, TWO)
 LATE_TICKS = 20
-"""After so many, no write is late any more."""
+"""A write that has not arrived after this many ticks never arrives."""
 
 
 def sides(leaders, followers=()):

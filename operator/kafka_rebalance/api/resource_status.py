@@ -246,7 +246,8 @@ class ProgressStatus(ApiModel):
     partitions: PartitionProgress = Field(description="Partitions of the plan by state.")
     replica_moves: ReplicaProgress = Field(description="Replica moves of the plan.")
     log_dir_moves: LogDirMoveProgress | None = Field(
-        default=None, description="Moves between log dirs. In a rollback or undo: those of the way back. Absent: none."
+        default=None,
+        description="Moves between log dirs. In a rollback or undo: the moves that it reverses. Absent: none.",
     )
     steps: StepProgress | None = Field(
         default=None, description="KIP-435's steps. In a rollback or undo: those of the rollback."

@@ -14,10 +14,9 @@ from kafka_rebalance.execution.disk_order import Shift, disk_order, reservations
 from kafka_rebalance.execution.log_dir_progress import LogDirProgress
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.model.plan import LogDirMove
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ReplicaKey, TopicPartition
 from kafka_rebalance.reasons import Reason
 
-ReplicaKey = tuple[TopicPartition, BrokerId]
 DirKey = tuple[BrokerId, str]
 
 
@@ -268,7 +267,7 @@ def _shifts(rows: Iterable[DirShift], number: Mapping[str, BrokerId]) -> list[Sh
 
 
 def measure_log_dirs(moves: Iterable[LogDirMove], statuses: LogDirStatuses, direction: Direction) -> LogDirProgress:
-    """The progress on the way in this direction; on the way back only that of what the run has copied."""
+    """The progress in this direction; in a rollback only of what the run has copied."""
     total = completed = in_flight = in_all = moved = 0
     left: Counter[BrokerId] = Counter()
     judged = statuses.by_replica if statuses.direction is direction else {}

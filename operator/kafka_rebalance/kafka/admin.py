@@ -24,11 +24,10 @@ from kafka_rebalance.kafka.ports import (
     LogDirCode,
     OffsetRange,
     Reassignment,
-    ReplicaKey,
 )
 from kafka_rebalance.kafka.reassignment import ReassignmentClient
 from kafka_rebalance.kafka.settings import ConnectionSettings
-from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
 

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.disk_space import DiskSpace
 from kafka_rebalance.model.kafka_version import KafkaVersion
-from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, ReplicaKey, Replicas, TopicPartition
 
 CALL_SECONDS = 10.0
 
@@ -132,10 +132,6 @@ class ConfigChange:
     name: str
     op: ConfigOp
     value: str = ""
-
-
-ReplicaKey = tuple[TopicPartition, BrokerId]
-"""One replica: its partition and its broker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ from kafka_rebalance.kafka.ports import (
     LogDir,
     LogDirCode,
     Reassignment,
-    ReplicaKey,
 )
 from kafka_rebalance.kafka.python_client import (
     BROKER_SECONDS,
@@ -38,7 +37,7 @@ from kafka_rebalance.kafka.python_client import (
     client_errors,
 )
 from kafka_rebalance.kafka.settings import ConnectionSettings, kafka_python_config
-from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
+from kafka_rebalance.model.topology import Broker, BrokerId, ReplicaKey, Replicas, TopicPartition
 
 T = TypeVar("T")
 

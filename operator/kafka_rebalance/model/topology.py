@@ -26,6 +26,10 @@ class TopicPartition(NamedTuple):
         return self.topic.startswith("__")
 
 
+ReplicaKey = tuple[TopicPartition, BrokerId]
+"""One replica: its partition and its broker."""
+
+
 def replicas_of(*ids: int) -> Replicas:
     """Plain integers as an assignment."""
     return tuple(BrokerId(i) for i in ids)

@@ -112,7 +112,7 @@ def key(number, broker=1):
 
 
 class TestOrders:
-    def test_copies_in_flight_count_whoever_began_them(self):
+    def test_copies_of_other_tools_count(self):
         seen = LogDirReading(flying={ONE: 2})
         assert asked({key(n): ready(B) for n in range(5)}, seen, per_broker=4) == [{"t-0": B, "t-1": B}]
 

@@ -40,7 +40,7 @@ class TestWhyNothingMoves:
             ({}, "the cluster is as asked for"),
         ],
     )
-    async def test_it_is_said_whoever_finishes_the_run(self, restart, silent, goals, begins):
+    async def test_the_reason_survives_a_restart(self, restart, silent, goals, begins):
         """The plan is stored with its reason; if the end was not reported, the plan's status has the reason."""
         kafka = KafkaInMemory((1, 2, 3), t=UNEVEN if goals else [[1], [2], [3]])
         message, operator = await ended(kafka, restart=restart, silent=silent, goals=goals)

@@ -77,7 +77,7 @@ class Closing:
         return assessment
 
     def _uncordoned(self, rebalance: Rebalance, info: ClusterInfo) -> bool:
-        """Whether the cordons are gone before a rollback, or their time is over: a rollback does not wait for long."""
+        """Whether a rollback has removed its cordons, or has waited long enough for that."""
         run = rebalance.record.run
         if run is None or not set(run.cordoned) & set(info.brokers):
             return True

@@ -3,7 +3,7 @@
 A cordon stops only what Kafka places by itself: explicit assignments still go there, so being empty is proved by
 reading (``closing``). A cordon is in the run's record before it is in Kafka. Nothing is cordoned for a run that may
 start no step, for instance before its approval. After a success the cordon stays, since the broker is about to be
-removed; any way back removes it, but does not wait for dead brokers: the run ends with their cordons on record.
+removed. A rollback removes it, but does not wait for dead brokers: the run ends with their cordons on record.
 """
 
 import logging

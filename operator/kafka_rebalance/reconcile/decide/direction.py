@@ -1,5 +1,7 @@
 """Where a rebalance is going, and which copies in flight stay on the way. Pure."""
 
+from collections.abc import Iterable
+
 from kafka_rebalance.api.execution_spec import DeletionPolicy
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.reasons import Reason
@@ -27,6 +29,11 @@ def going_back(rebalance: RebalanceView) -> bool:
     run = rebalance.record.run
     undone = run is not None and run.undo and not rebalance.assessment.replanning
     return rebalance.desired.deleting or undone
+
+
+def by_precedence(running: Iterable[RebalanceView]) -> list[RebalanceView]:
+    """Rollbacks come first, then the higher priority, then the older resource."""
+    return sorted(running, key=lambda r: (not going_back(r), -r.desired.spec.priority, r.desired.age_key))
 
 
 def copies_to_keep(rebalance: RebalanceView) -> CopiesToKeep:

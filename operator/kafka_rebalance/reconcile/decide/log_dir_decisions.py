@@ -9,14 +9,13 @@ from kafka_rebalance.execution.log_dir_moves import (
     LogDirReading,
     LogDirShare,
     LogDirStatuses,
-    ReplicaKey,
     judge_replica,
     log_dir_orders,
 )
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.schedule import Orders
-from kafka_rebalance.model.topology import PartitionState, TopicPartition
-from kafka_rebalance.reconcile.decide.direction import direction_of, going_back
+from kafka_rebalance.model.topology import PartitionState, ReplicaKey, TopicPartition
+from kafka_rebalance.reconcile.decide.direction import by_precedence, direction_of
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
@@ -53,7 +52,7 @@ def orders_for_log_dirs(running: Sequence[RebalanceView], seen: LogDirReading) -
 
     By a reading of this round: by an older one the same copies would be counted as not begun, and too many begun.
     """
-    first = sorted(running, key=lambda r: (not going_back(r), -r.desired.spec.priority, r.desired.age_key))
+    first = by_precedence(running)
     shares = [_share(r, r.assessment.log_dirs) for r in first]
     return {r.desired.uid: orders for r, orders in zip(first, log_dir_orders(shares, seen), strict=True)}
 
@@ -61,7 +60,7 @@ def orders_for_log_dirs(running: Sequence[RebalanceView], seen: LogDirReading) -
 def placements(
     rebalance: RebalanceView, orders: Orders, partitions: Mapping[TopicPartition, PartitionState]
 ) -> dict[ReplicaKey, str]:
-    """The log dirs in which the replicas that these orders create are to be created; on the way back those before."""
+    """The log dirs for the replicas that these orders create; in a rollback, those from before the run."""
     run = rebalance.record.loaded_run
     if run is None or not run.log_dirs or not orders.alters:
         return {}

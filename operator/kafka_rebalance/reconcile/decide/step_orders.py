@@ -11,7 +11,7 @@ from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatu
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.execution.schedule import Ceilings, Orders, RebalanceShare, schedule
 from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
-from kafka_rebalance.reconcile.decide.direction import going_back
+from kafka_rebalance.reconcile.decide.direction import by_precedence, going_back
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 WasIncomplete = Callable[[TopicPartition, BrokerId], bool]
@@ -35,7 +35,7 @@ def orders_for(
     ceilings = Ceilings(
         limits.parallel_partition_count, limits.parallel_leader_movements, limits.max_concurrent_replica_movements
     )
-    first = sorted(running, key=lambda r: (not going_back(r), -r.desired.spec.priority, r.desired.age_key))
+    first = by_precedence(running)
     shares = [
         RebalanceShare(
             r.assessment.statuses.by_partition,

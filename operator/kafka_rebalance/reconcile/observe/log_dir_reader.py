@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.log_dir_moves import DirKey, LogDirReading, ReplicaPlace
-from kafka_rebalance.kafka.ports import KafkaReader, LogDir, ReplicaKey
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.kafka.ports import KafkaReader, LogDir
+from kafka_rebalance.model.topology import BrokerId, ReplicaKey, TopicPartition
 
 log = logging.getLogger(__name__)
 

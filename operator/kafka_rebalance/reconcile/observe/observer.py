@@ -13,8 +13,8 @@ from kafka_rebalance.execution.partition_status import Observation
 from kafka_rebalance.execution.progress import produce_rates
 from kafka_rebalance.execution.reassignment_throttle import Side
 from kafka_rebalance.execution.traffic import Reading, read, traffic
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir, ReplicaKey, disk_space
-from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir, disk_space
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, ReplicaKey, TopicPartition
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 
 log = logging.getLogger(__name__)

@@ -9,9 +9,9 @@ from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.log_dir_moves import DirShift, without_room
-from kafka_rebalance.kafka.ports import LogDir, ReplicaKey
+from kafka_rebalance.kafka.ports import LogDir
 from kafka_rebalance.model.plan import LogDirMove, Plan, PlannedPartition, joined_log_dirs
-from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, TopicPartition
 from kafka_rebalance.planning.log_dirs import BrokerDirs, DirReplica, even_log_dirs
 from kafka_rebalance.reasons import Reason
 

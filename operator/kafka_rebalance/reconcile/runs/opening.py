@@ -17,11 +17,11 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.execution.queue_order import Place
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, ReplicaKey
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import LogDirMove, Plan, joined_log_dirs
 from kafka_rebalance.model.run import Origin, Run
-from kafka_rebalance.model.topology import PartitionState, TopicPartition
+from kafka_rebalance.model.topology import PartitionState, ReplicaKey, TopicPartition
 from kafka_rebalance.planning.problem.goal_loads import needs_rates
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cluster_owners import begun_here

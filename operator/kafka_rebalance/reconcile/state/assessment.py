@@ -9,13 +9,13 @@ from datetime import datetime
 from enum import StrEnum
 
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.execution.log_dir_moves import LogDirStatuses, ReplicaKey
+from kafka_rebalance.execution.log_dir_moves import LogDirStatuses
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.progress import Pace, Progress
 from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates
 from kafka_rebalance.kafka.least_permissions import MissingPermission
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ReplicaKey, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.judgement import Judgement, Statuses
 from kafka_rebalance.reconcile.state.record import LoadedRun

@@ -47,8 +47,9 @@ class Memory:
     being deleted, as seen at ``terminating_checked_at``. ``cordons_done``: brokers that need no cordon any more.
     ``expected_rates``: bytes per second produced to the partitions of the open run; None: not asked for yet.
     ``empty_since``: when the brokers to be emptied were first seen empty. ``uncordoning_since`` and ``unseen_since``:
-    since when the end of a way back waits for cordons to go, and for first calls to show. ``written``: the last status
-    that was written, at ``written_at``; ``built``: the last one at all, whose figures may not have been written yet.
+    since when a rollback waits for its cordons to go, and for first calls to show, before it ends. ``written``: the
+    last status that was written, at ``written_at``; ``built``: the last one at all, whose figures may not have been
+    written yet.
     """
 
     planning: asyncio.Task[Planned | KeptCopies] | None = None

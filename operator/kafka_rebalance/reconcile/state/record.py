@@ -36,8 +36,8 @@ class Stores:
 class LoadedRun:
     """A run with its plan, origins and partition moves; compared by identity. ``ref``: the plan's first ConfigMap.
 
-    On the way forward the moves are those of the plan. On the way back (``back``) they are those of partitions that the
-    run has sent something, which are those with an origin: what others did to the rest is theirs.
+    ``moves``: forward, those of the plan; in a rollback (``back``), those of the partitions with an origin, for which
+    the run has sent an order. What others did to the rest is left alone.
     """
 
     run: Run
@@ -54,7 +54,7 @@ class LoadedRun:
     """The replicas of these partitions that move between log dirs, or whose log dir a rollback has to know."""
 
     def turned(self, origins: Mapping[TopicPartition, Origin], *, back: bool) -> "LoadedRun":
-        """The same run on its way back or forward, with the origins recorded since; itself if nothing changes."""
+        """The same run in the given direction, with the origins recorded since; the run itself if nothing changes."""
         if self.back is back and (not back or self.origins is origins):
             return self
         return loaded_run_of(self.run, self.plan, self.ref, origins, back=back)
@@ -156,7 +156,7 @@ def loaded_run_of(
         if origin is not None or not back
     )
     on_way = {m.tp for m in moves} if back and plan.log_dirs else frozenset[TopicPartition]()
-    # What a plan only drops is copied on the way back, and by a later plan that wants it again.
+    # A replica that the plan only drops is copied by a rollback, and by a later plan that wants it again.
     brokers = {
         moving_brokers((m.origin, m.planned_from, m.target), (m.target, m.origin) if back else (m.target,))
         for m in moves

@@ -48,7 +48,7 @@ def test_the_others_that_still_freeze_are_named():
     assert done.err == "still frozen, which counts if it is the same cluster: b\n"
 
 
-def test_whoever_may_not_list_can_still_unfreeze_by_name():
+def test_unfreezing_by_name_needs_no_permission_to_list():
     kube = world(throttle("a", freeze=True))
     kube.forbidden_namespaces = {"kafka"}
     done = program(kube, "unfreeze", "a")

@@ -5,7 +5,7 @@ from kafka_rebalance.pipeline.model_file import ForecastSummary, ModelSummary
 
 
 def model(back: int | None, **forecasts: ForecastSummary) -> ModelSummary:
-    """Of sixty partitions whose oldest sizes are so many days old."""
+    """A model of sixty partitions; the oldest sizes are ``back`` days old."""
     lineage = {} if back is None else {"forecastReachesBackDays": back}
     found = {int(name.removeprefix("d")): summary for name, summary in forecasts.items()}
     return ModelSummary(60, 1000, 0.0, {}, {}, {"lineage": lineage}, found)

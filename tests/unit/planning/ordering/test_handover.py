@@ -27,7 +27,7 @@ class TestNeeds:
         assert need.gives.tolist() == [0, 0, 0]
         assert (need.may_give.tolist(), need.give, need.total) == ([True, True, False], 1, 1)
 
-    def test_a_spare_one_goes_to_whoever_may_have_it(self) -> None:
+    def test_a_spare_leadership_goes_to_a_broker_that_may_have_it(self) -> None:
         """4, 2, 2 leaders with shares of two and two spare: one of the others gets the second spare."""
         need = needs(np.array([4, 2, 2]), shares(2, 2, 2, spare=2))
         assert need.gives.tolist() == [1, 0, 0]
