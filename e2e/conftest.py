@@ -3,7 +3,8 @@
 Every worker is a lane: a Kafka cluster (five brokers in three racks, and a controller: about 2 GB) and an operator
 serve all its tests; each test has its own topics and restores everything else that it changes. Lanes run in parallel
 and share only the API server. Tests cannot run in parallel on one cluster: a broker has only one throttle rate, the
-lowest.
+lowest. The scope of these fixtures is the package: idle brokers use CPU, so a lane stops them after its last end-to-end
+test, before it helps with the other tests.
 """
 
 import uuid
@@ -20,7 +21,7 @@ from e2e.lane import NAMESPACE, OPERATOR_NAMESPACE, WATCHED
 from e2e.world import World
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """Brokers 1 to 5 in racks r1, r2, r3, r1, r2, with two listeners."""
     # A follower may fetch 1 MB of each partition before the throttle takes effect: smaller fetches keep a slow copy
@@ -35,7 +36,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     cluster.close(keep_logs=request.session.testsfailed > 0)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kube(request: pytest.FixtureRequest) -> Iterator[KubeCluster]:
     """The API server that `E2E_PROVIDER` selects, shared by all lanes, with the lane's namespace."""
     with shared_kube_cluster(lambda: request.session.testsfailed > 0) as cluster:
@@ -43,7 +44,7 @@ def kube(request: pytest.FixtureRequest) -> Iterator[KubeCluster]:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def operator(kube: KubeCluster) -> Iterator[OperatorProcess]:
     """The operator, installed and running; a test that kills it starts it again."""
     process = OperatorProcess(kube, *WATCHED, namespace=OPERATOR_NAMESPACE).install().start()

@@ -34,8 +34,8 @@ RECONCILE_RULES = (
         "log-dir-origin",
         "A replica moves between log dirs only when its partition is on record, so that a rollback knows of it.",
         "reconcile/act/log_dir_calls.py",
-        "for key, path in asks.items() if key[0] in ours}",
-        "for key, path in asks.items()}",
+        "if key[0] in ours and (statuses[key].cancel or not deleted)",
+        "if statuses[key].cancel or not deleted",
         ("tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestOrigins::test_nothing_is_sent_without_a_record",),
     ),
     BrokenRule(
