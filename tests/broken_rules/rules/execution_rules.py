@@ -131,6 +131,6 @@ EXECUTION_RULES = (
         "execution/schedule.py",
         "usage.reserved = reservations(",
         "_ = reservations(",
-        ("tests/property/test_disk_room.py::TestAnyInterleaving::test_room_at_every_moment",),
+        ("tests/unit/execution/test_schedule.py::TestDisk::test_what_has_to_come_first_has_its_room_kept",),
     ),
 )
