@@ -68,17 +68,20 @@ class TestDeletion:
         operator = OperatorInMemory(kafka)
         operator.apply(approval={"policy": "Manual"})
         await operator.until("AwaitingApproval")
-        save = operator.kube.replace_config_map
+        put = operator.kube._put
 
-        async def away(*_arguments, **_more):
-            raise Transient("ApiServerUnreachable", "no answer")
+        def refused(name, body):
+            if name.startswith("run"):
+                raise Transient("ApiServerUnreachable", "no answer")
+            return put(name, body)
 
-        operator.kube.replace_config_map = away
+        operator.kube._put = refused
         operator.edit(approval={"policy": "Automatic"})
+        await operator.until("ApiServerUnreachable")
         for _ in range(5):
             await operator.round()
         assert kafka.altered == []
-        operator.kube.replace_config_map = save
+        operator.kube._put = put
         await operator.until("Succeeded")
 
 
