@@ -57,9 +57,9 @@ class Run:
     ``successor``: uid of the resource that took the run over, until a run of that one has begun with its origins.
     ``cordoned``: brokers that this run cordoned. ``spent``: what the plans before the present one have moved.
     ``started_at``: when its first order was about to be sent; None: none was, so that all that moves or has moved was
-    moved by others. ``last_success``: until this one starts, the last run of the resource that has sent something and
-    has succeeded: an undo leads to before that. ``disk_peak``: where disks are a load goal and the run has succeeded,
-    the highest use of a broker at its end, in percent of its share; None: not measured.
+    moved by others. ``last_success``: the last run of the resource that has sent something and has succeeded: an undo
+    leads to before that, unless this one has sent something when it ends. ``disk_peak``: where disks are a load goal
+    and the run has succeeded, the highest use of a broker at its end, in percent of its share; None: not measured.
     """
 
     uid: str
@@ -88,7 +88,7 @@ class Run:
     @property
     def last_to_undo(self) -> "Run | None":
         """The last success of a run that follows this one and has sent nothing."""
-        if self.started_at is not None and self.outcome is RunOutcome.SUCCEEDED:
+        if self.last_success is None and self.started_at is not None and self.outcome is RunOutcome.SUCCEEDED:
             return self
         return self.last_success
 

@@ -6,6 +6,7 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.unit.reconcile.origin_runs import FAST, ONE, OTHERS, by_an_earlier_version, deleted, undone
 
 from kafka_rebalance.errors import Transient
+from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.kube.store import OriginStore, RunStore
 
 
@@ -69,6 +70,40 @@ class TestLastSuccess:
         assert sorted(kinds) == ["origins", "plan", "run"]
         await undone(succeeded)
         assert [sorted(held) for held in succeeded.kafka.lists("t")] == [[4, 5, 6]] * 4
+
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_a_run_whose_steps_are_held_back_replaces_nothing(self, succeeded, restart):
+        """Its start is on record before the throttle, which the brokers refuse: no step is sent."""
+        kafka, limited = succeeded.kafka, {"leaderRate": "1Mi", "followerRate": "1Mi"}
+        kafka.refusing, kafka.refusal = set(kafka.brokers), "POLICY_VIOLATION"
+        sent = len(kafka.altered)
+        succeeded.edit(brokers={"include": [1, 2, 7]}, throttle=limited)
+        await succeeded.until_true(lambda: succeeded.run.open and succeeded.run.started_at is not None)
+        for _ in range(3):
+            await succeeded.round()
+        assert len(kafka.altered) == sent
+        succeeded.edit(brokers=OTHERS)
+        if restart:
+            succeeded.restart()
+        kafka.refusing = set()
+        await succeeded.until("NothingToDo")
+        await undone(succeeded)
+        assert kafka.lists("t") == [[1, 2, 3]] * 4
+
+    async def test_a_run_whose_steps_kafka_refuses_replaces_nothing(self, succeeded):
+        kafka, alter = succeeded.kafka, succeeded.kafka.alter_reassignments
+
+        async def refuse(orders):
+            return dict.fromkeys(orders, AlterCode.NOT_AUTHORIZED)
+
+        kafka.alter_reassignments = refuse
+        succeeded.edit(brokers={"include": [1, 2, 7]})
+        await succeeded.until("KafkaAuthorizationFailed")
+        kafka.alter_reassignments = alter
+        succeeded.edit(brokers=OTHERS)
+        await succeeded.until("NothingToDo")
+        await undone(succeeded)
+        assert kafka.lists("t") == [[1, 2, 3]] * 4
 
     @pytest.mark.parametrize("left", range(12))
     async def test_killed_at_any_write(self, succeeded, left):

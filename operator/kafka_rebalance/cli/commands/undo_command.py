@@ -129,7 +129,7 @@ def undoable(rebalance: KafkaRebalance, run: Run | None) -> Run:
         raise Refused(Reason.NOT_SUCCEEDED, f"{name} has not moved anything ({state})")
     if run.open and run.undo:
         raise Refused(Reason.UNDOING, f"{name} is already being undone; follow it with kafka-rebalance watch")
-    if run.open and run.last_success is not None:
+    if run.open and run.started_at is None and run.last_success is not None:
         raise Refused(
             Reason.RUNNING,
             f"{name} has a new plan, which has sent nothing ({state}): to undo the run {_ended(run.last_success)}, "

@@ -126,13 +126,13 @@ class Lifecycle:
     async def record_start(self, rebalance: Rebalance) -> bool:
         """Before anything is sent, record that the run starts. False: it could not be recorded, send nothing yet.
 
-        Earlier moves were made by others and are not ours to undo. The last success cannot be undone any more.
+        Earlier moves were made by others and are not ours to undo. The last success stays: all may be held back.
         """
         before = rebalance.record.run
         if before is None or before.started_at is not None:
             self.nothing_to_do(rebalance, "record the start")
             return True
-        run = replace(before, started_at=self._clock.now(), last_success=None)
+        run = replace(before, started_at=self._clock.now())
         async with self.problems_of(rebalance, "record the start"):
             # Store an empty record, so that an undo can distinguish it from a record that is gone. An earlier version
             # recorded origins when it planned: others may have moved the partitions since.
@@ -140,19 +140,20 @@ class Lifecycle:
             rebalance.record = replace(rebalance.record, origins=origins)
             await self._stores.runs.save(run)
             rebalance.record = replace(rebalance.record, run=run)
-            if before.last_success is not None:
-                await self._forget_older(rebalance, run)
         return rebalance.record.run is run
 
     async def close(
         self, rebalance: Rebalance, outcome: RunOutcome, successor: str | None = None, disk_peak: int | None = None
     ) -> None:
-        """End the run; nothing of it is in flight."""
+        """End the run; nothing of it is in flight. If it has sent something, it replaces the last success."""
         run = rebalance.record.run
         if run is None:
             return
         closed = replace(run, closed_at=self._clock.now(), outcome=outcome, successor=successor, disk_peak=disk_peak)
+        closed = replace(closed, last_success=None) if rebalance.record.may_have_sent else closed
         await self._stores.runs.save(closed)
+        if closed.last_success is not run.last_success:
+            await self._forget_older(rebalance, closed)
         if rebalance.desired.deleting:
             await self._resources.announce(rebalance, outcome)
         # Without an await from here on: a closed run whose plan is still loaded would be cancelled.
@@ -193,12 +194,11 @@ class Lifecycle:
 
         The record of the run goes last. Its cordons are those of now: the plan was made beside the rounds.
         """
-        before, uid = rebalance.record.run, rebalance.uid
-        run = planned.run
-        if before is not None and before.cluster_id == self._cluster_id:
-            last_success = before.last_to_undo if run.started_at is None else None
-            run = replace(run, cordoned=before.cordoned, last_success=last_success)
+        before, uid, run = rebalance.record.run, rebalance.uid, planned.run
         same = before is not None and before.run_id == run.run_id
+        if before is not None and before.cluster_id == self._cluster_id:
+            last_success = before.last_to_undo if same or run.started_at is None else None
+            run = replace(run, cordoned=before.cordoned, last_success=last_success)
         origins: Mapping[TopicPartition, Origin] = rebalance.record.origins if same else {}
         self._in_doubt(rebalance)
         if planned.origins.keys() != origins.keys():

@@ -58,7 +58,8 @@ async def sweep(stores: Stores, resources: Resources, clock: Clock) -> int:
             continue
         _log_orphan(run, stores)
         if overdue:
-            await stores.runs.save(replace(run, closed_at=clock.now(), outcome=RunOutcome.ABANDONED))
+            closed = replace(run, closed_at=clock.now(), outcome=RunOutcome.ABANDONED)
+            await stores.runs.save(replace(closed, last_success=None) if run.started_at is not None else closed)
             log.warning("%s/%s: run %s was closed as %s", run.namespace, run.name, run.run_id, RunOutcome.ABANDONED)
     return forgotten
 

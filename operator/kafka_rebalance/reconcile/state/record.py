@@ -99,6 +99,12 @@ class Record:
         return self.run if self.run is not None and self.run.open else None
 
     @property
+    def may_have_sent(self) -> bool:
+        """Whether the run may have sent something for a partition. That it has not is known when it is loaded."""
+        started = self.run is not None and self.run.started_at is not None
+        return started and (self.loaded_run is None or bool(self.origins))
+
+    @property
     def plan_hash(self) -> str:
         """The hash of the run's plan; empty without a run."""
         return self.run.plan_hash if self.run is not None else ""
