@@ -133,6 +133,8 @@ def _judge_as_seen(
         return _wait(Reason.METADATA_MISSING, "no broker reported the partition; retrying")
     if move.topic_id and state.topic_id and state.topic_id != move.topic_id:
         return _skip(Reason.TOPIC_RECREATED, "the topic was deleted and created again after the plan was made")
+    if direction is not Direction.FORWARD and _keeps_its_list(move, state):
+        return PartitionStatus(MovePhase.DONE)
     if direction is not Direction.FORWARD and (by_others := changed_instead(move, state)):
         return _wait(Reason.FOREIGN_REASSIGNMENT, by_others) if state.in_flight else _skip(Reason.DRIFTED, by_others)
     if state.in_flight:
@@ -163,6 +165,11 @@ def changed_instead(move: PartitionMove, state: PartitionState) -> str:
     if state.in_flight:
         return "another tool is reassigning the partition"
     return f"another tool changed its replicas: {list(state.replicas)} are not what the first call of the run makes"
+
+
+def _keeps_its_list(move: PartitionMove, state: PartitionState) -> bool:
+    """Whether the run has sent nothing that changes the list: if it has another order, others have given it that."""
+    return move.first_call == move.origin and not state.in_flight and set(state.replicas) == set(move.origin)
 
 
 def _judge_in_flight(

@@ -1,6 +1,7 @@
 """Rollback and restarts of a run that moves replicas between the log dirs of a broker."""
 
 import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.unit.reconcile.log_dir_runs import ONE, A, B, C, jbod, only_log_dirs, places, rate_of
 
@@ -68,6 +69,23 @@ class TestRollback:
         await operator.until("RolledBackPartially")
         assert kafka.dir_of(f"t-{moved}", 1) == "/data/d"
         assert places(kafka).count(A) == 5
+
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_the_order_that_others_give_the_replicas_is_theirs(self, restart):
+        """The run has sent nothing that changes a list. Its moves between log dirs are rolled back all the same."""
+        kafka = KafkaInMemory((1, 2), t=[[1, 2]] * 6)
+        kafka.dirs = dict.fromkeys(kafka.brokers, (A, B, C))
+        operator = OperatorInMemory(kafka)
+        only_log_dirs(operator)
+        await operator.until("Succeeded")
+        for number in range(6):
+            kafka.assign("t", number, 2, 1)
+        if restart:
+            operator.restart()
+        operator.order(UNDO_ANNOTATION, operator.status["plan"]["hash"])
+        await operator.until("Undone")
+        assert kafka.lists("t") == [[2, 1]] * 6
+        assert [kafka.dir_of(f"t-{n}", b) for n in range(6) for b in (1, 2)] == [A] * 12
 
     async def test_a_rollback_beyond_max_data(self):
         """The bytes between log dirs count."""

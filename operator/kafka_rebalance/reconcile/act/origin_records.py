@@ -59,11 +59,11 @@ class OriginRecords:
     ) -> frozenset[TopicPartition]:
         """Record what partitions are whose replicas move between log dirs only; those of which that is on record.
 
-        Their lists stay, so there is no first call to look out for.
+        Their lists stay, and the first call on record says so: an order that others give them later is not ours.
         """
         states = [cluster.partitions[tp] for tp in tps if tp in cluster.partitions]
         rows = [
-            Origin(state.tp, state.topic_id, state.replicas, state.leader)
+            Origin(state.tp, state.topic_id, state.replicas, state.leader, first_call=state.replicas)
             for state in states
             if _recorded(rebalance, state.tp, cluster) is None
         ]
