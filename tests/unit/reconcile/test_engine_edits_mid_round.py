@@ -66,6 +66,23 @@ class InterruptedWhileThrottling(Interrupted):
         return answers
 
 
+async def test_a_deletion_that_overtakes_the_answer_about_the_finalizer_counts():
+    """The watch may be faster than the answer to our own write, which is of before the deletion."""
+    operator = OperatorInMemory(KafkaInMemory(range(1, 8), t=[[1, 2, 3]] * 4))
+    patch = operator.kube.patch_finalizers
+
+    async def overtaken(*finalizers):
+        answer = await patch(*finalizers)
+        operator.kube.patch_finalizers = patch
+        operator.delete()
+        return answer
+
+    operator.kube.patch_finalizers = overtaken
+    operator.apply(throttle={"unlimited": True}, brokers={"include": [4, 5, 6]})
+    await operator.until_true(lambda: not operator.kube.resources)
+    assert operator.kafka.altered == []
+
+
 async def test_steps_that_were_chosen_before_a_deletion_are_not_sent():
     """A reassignment that would be cancelled at once is not started."""
     kafka = InterruptedWhileThrottling((1, 2), t=[[1], [1], [1], [1]])

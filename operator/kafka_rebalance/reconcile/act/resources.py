@@ -32,6 +32,7 @@ from kafka_rebalance.reconcile.report.ready_state import cordons_left, ready_rea
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
 from kafka_rebalance.reconcile.report.status_cadence import due
 from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, ThrottleView, build_throttle_status
+from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 log = logging.getLogger(__name__)
@@ -92,11 +93,13 @@ class Resources:
 
     async def add_finalizer(self, rebalance: Rebalance) -> None:
         """Put our finalizer on the object. Nothing is planned before it has been seen there."""
-        _take_in(rebalance, await self._set_finalizers(REBALANCES, rebalance.desired.metadata, _with_ours))
+        before = rebalance.desired
+        _take_in(rebalance, before, await self._set_finalizers(REBALANCES, before.metadata, _with_ours))
 
     async def remove_finalizer(self, rebalance: Rebalance) -> None:
         """Take our finalizer away; those of others stay."""
-        _take_in(rebalance, await self._set_finalizers(REBALANCES, rebalance.desired.metadata, _without_ours))
+        before = rebalance.desired
+        _take_in(rebalance, before, await self._set_finalizers(REBALANCES, before.metadata, _without_ours))
 
     async def remove_unread_finalizer(self, about: ObjectMeta) -> None:
         """Remove our finalizer from a rebalance that cannot be parsed."""
@@ -270,7 +273,10 @@ def _if_same(body: Json | None, about: ObjectMeta) -> Json | None:
     return body if body is not None and body["metadata"]["uid"] == about.uid else None
 
 
-def _take_in(rebalance: Rebalance, body: Json | None) -> None:
-    """Update the rebalance by what was read, if the object is still there."""
-    if body is not None:
+def _take_in(rebalance: Rebalance, before: Desired, body: Json | None) -> None:
+    """Update the rebalance by what was read, if the object is still there.
+
+    A version that the watch has brought meanwhile may be newer than our answer, and stays.
+    """
+    if body is not None and rebalance.desired is before:
         rebalance.see(body)
