@@ -122,6 +122,38 @@ class TestRollback:
         assert places(kafka) == [A] * 6
 
 
+class TestLateCalls:
+    """A broker that hung carries out what it was sent after the call was given up."""
+
+    @pytest.mark.parametrize("restart", [False, True])
+    @pytest.mark.parametrize("policy", ["Rollback", "Revert"])
+    async def test_a_deletion_waits_for_them(self, policy, restart):
+        kafka = jbod()
+        kafka.crawling = {ONE}
+        operator = OperatorInMemory(kafka)
+        answer, late = kafka.alter_log_dirs, []
+
+        async def hang(orders):
+            late.append(orders)
+            raise Transient("KafkaUnreachable", "no answer")
+
+        kafka.alter_log_dirs = hang
+        only_log_dirs(operator, deletionPolicy=policy)
+        await operator.until_true(lambda: bool(late))
+        operator.delete()
+        if restart:
+            operator.restart()
+        kafka.alter_log_dirs = answer
+        for _ in range(5):
+            await operator.round()
+        for orders in late:
+            await answer(orders)
+        assert kafka.future
+        await operator.until_true(lambda: not operator.engine.rebalances)
+        assert (kafka.future, places(kafka)) == ({}, [A] * 6)
+        assert rate_of(kafka) is None
+
+
 class TestOrigins:
     async def test_nothing_is_sent_without_a_record(self):
         """What a rollback does not know of would stay where it is."""

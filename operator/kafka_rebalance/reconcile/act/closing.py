@@ -88,11 +88,13 @@ class Closing:
     def _seen(self, rebalance: Rebalance) -> bool:
         """Whether each first call is visible in Kafka, or had enough time to become visible.
 
-        A call without an answer may still be carried out, and the broker that answers may be behind. The partition then
-        only seems to be at its origin, and would not be moved back after the run has ended.
+        A call without an answer may still be carried out, and the broker that answers may be behind. The partition, or
+        the replica that moves between log dirs, then only seems to be at its origin, and would not be moved back after
+        the run has ended.
         """
         done = rebalance.assessment.statuses.within(MovePhase.DONE)
-        if not any(move.tp in done and move.first_call not in {(), move.origin} for move in rebalance.record.moves):
+        late = any(move.tp in done and move.first_call not in {(), move.origin} for move in rebalance.record.moves)
+        if not late and not _back_in_log_dirs(rebalance):
             return True
         since = self._first_time(rebalance.memory.unseen_since)
         rebalance.memory = replace(rebalance.memory, unseen_since=since)
@@ -152,6 +154,18 @@ class Closing:
         if drain is not None and drain.empty:
             drain = replace(drain, message=drain.message + _stay_cordoned(rebalance))
         return replace(assessment, drain=drain) if drain is not None else None
+
+
+def _back_in_log_dirs(rebalance: RebalanceView) -> bool:
+    """Whether the run may have asked for another log dir of a replica that does not move now.
+
+    Before an undo, the run has succeeded: it has seen what became of all that it asked for.
+    """
+    opened, done = rebalance.record.loaded_run, rebalance.assessment.log_dirs.within(MovePhase.DONE)
+    if opened is None or opened.run.undo:
+        return False
+    asked = (move for move in opened.log_dirs if None not in {move.origin, move.after} and move.origin != move.after)
+    return any(move.key in done for move in asked)
 
 
 def _stay_cordoned(rebalance: RebalanceView) -> str:

@@ -21,11 +21,14 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 
 def replicas_to_read(running: Iterable[RebalanceView]) -> set[ReplicaKey]:
-    """The replicas whose log dirs have to be read: none of a rebalance that has finished its work there."""
+    """The replicas whose log dirs have to be read: none of a rebalance that has finished its work there.
+
+    A rollback that waits for calls without an answer has not.
+    """
     return {
         move.key
         for r in running
-        if r.record.loaded_run is not None and not r.assessment.finished
+        if r.record.loaded_run is not None and (not r.assessment.finished or r.memory.unseen_since is not None)
         for move in r.record.loaded_run.log_dirs
     }
 
