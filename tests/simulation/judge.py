@@ -5,7 +5,6 @@ stored plans and origins are read with the product's code; the judge records by 
 by whom.
 """
 
-import re
 from collections import defaultdict
 
 from tests.simulation.process import at_once
@@ -50,7 +49,7 @@ class Judge:
         self.owners = []
         """The owners of the cluster, with the time at which each was first seen on record."""
         self.emptied = set()
-        """Brokers that stay cordoned: after a success, after `Abandon`, and dead ones that a message names."""
+        """Brokers that stay cordoned: after a success, and after `Abandon`."""
 
     def breach(self, text):
         self.world.note(f"BROKEN: {text}")
@@ -279,7 +278,6 @@ class Judge:
         if reason != self.world.said.get(uid):
             self.world.said[uid] = reason
             self.world.note(f"{name} is {reason}: {message(body)[:300]}")
-            self._named_as_cordoned(message(body))
             if reason in {"Succeeded", "NothingToDo"}:
                 self.emptied.update(body["spec"].get("brokers", {}).get("decommission", ()))
             if reason == "Succeeded":
@@ -297,17 +295,10 @@ class Judge:
             if not self.touched(tp, row.topic_id) and state.replicas != row.target:
                 self.breach(f"{uid} is Succeeded: {shown(state)}, and the target is {list(row.target)}")
 
-    def _named_as_cordoned(self, text):
-        """Only a broker that has died may be left so after a way back."""
-        for named in re.findall(r"brokers ([\d, ]+) stay cordoned", text):
-            self.emptied.update({int(b) for b in named.split(", ")} & self.deaths.keys())
-
     def gone(self, body):
         uid = body["metadata"]["uid"]
         events = self.world.kube.told.get(uid, ())
         told = [reason for reason, _ in events]
-        for _, text in events[-1:]:
-            self._named_as_cordoned(text)
         self.world.note(f"{body['metadata']['name']} is gone: {told[-3:]}")
         if told[-1:] == ["Abandoned"]:  # Kafka is left as it is
             self.emptied.update(body["spec"].get("brokers", {}).get("decommission", ()))
@@ -339,7 +330,9 @@ class Judge:
             if (where, name) not in kafka.values and None not in self.rates_of_others[where, name]:
                 self.breach(f"{name} of {where} is gone, and was {value}")
         for key, ledger in at_once(LedgerStore(kube).load_all()).items():
-            if ledger is None or any(ledger.get(part) for part in ("brokers", "topics", "entries", "others")):
+            if ledger is None or any(
+                ledger.get(part) for part in ("brokers", "topics", "entries", "others", "cordons")
+            ):
                 self.breach(f"the ledger of {key} has {ledger}")
         for run in at_once(RunStore(kube).list_all()):
             if run.open:

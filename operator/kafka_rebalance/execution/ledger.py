@@ -75,17 +75,19 @@ class Ledger:
     ``topics``: the original value of each list; ``entries``: the entries that we added.
 
     ``foreign``: partitions listed only because a KafkaReassignmentThrottle holds for other tools' reassignments too.
+    ``cordons``: brokers that runs have cordoned which ended while the brokers were dead.
     """
 
     brokers: Mapping[BrokerId, Mapping[str, RateRecord]] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, Before]] = field(default_factory=dict)
     entries: Entries = field(default_factory=dict)
     foreign: frozenset[TopicPartition] = frozenset()
+    cordons: frozenset[BrokerId] = frozenset()
 
     @property
     def empty(self) -> bool:
         """Whether nothing is left to restore."""
-        return not (self.brokers or self.topics or self.entries)
+        return not (self.brokers or self.topics or self.entries or self.cordons)
 
     def rate(self, broker: BrokerId, name: str) -> RateRecord | None:
         """The row of one rate, if there is one."""

@@ -24,6 +24,7 @@ def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
             for topic, lists in sorted(ledger.entries.items())
         },
         "others": [[tp.topic, tp.partition] for tp in sorted(ledger.foreign)],
+        "cordons": sorted(ledger.cordons),
     }
 
 
@@ -45,6 +46,8 @@ def ledger_from_json(data: Any) -> Ledger:
             for topic, lists in _mapping(data["entries"]).items()
         },
         frozenset(_partition(row) for row in _list(data["others"])),
+        # A ledger of an earlier version has none.
+        frozenset(BrokerId(_number(broker)) for broker in _list(data.get("cordons", []))),
     )
 
 

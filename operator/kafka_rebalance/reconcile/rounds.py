@@ -86,7 +86,7 @@ class Rounds:
         self._runs = Runs(
             info.cluster_id, admin, self._lifecycle, resources, stores, load_models, capacity, clock, wake
         )
-        self._closing = Closing(admin, self._lifecycle, clock)
+        self._closing = Closing(admin, self._lifecycle, clock, self.throttle.take_cordons)
         self._permissions = PermissionProbe(admin, clock)
         self._observer = Observer(admin, clock, self._permissions)
         self._cordons = Cordons(admin, stores)
@@ -121,7 +121,7 @@ class Rounds:
             await self._report_running(running, look.observation.cluster)
         else:
             await self._keep_throttle(info)
-        await self.throttle.restore_unclaimed(info)
+        await self.throttle.restore_unclaimed(info, self.rebalances.values())
         await self._close(running, info)
         self._recorder.keep_ended()
         for rebalance in rebalances:
@@ -275,7 +275,7 @@ class Rounds:
         cluster, sent, acting = look.observation.cluster, False, []
         for rebalance in self._turns.of("cordon", running):
             async with self._lifecycle.problems_of(rebalance, "cordon"):
-                await self._cordons.keep(rebalance, info.brokers)
+                await self._cordons.keep(rebalance, info.brokers.keys() - self.throttle.left_cordons)
             acting.append(rebalance)
         orders = await self._confirm(running, {r.uid: orders[r.uid] for r in acting}, look)
         confirmed, acting = [r for r in acting if r.uid in orders], []

@@ -1,6 +1,7 @@
 """The throttle ledger: what is recorded, what is left to restore, and that the original values are restored."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -197,7 +198,7 @@ class TestText:
 
     def test_round_trip(self):
         """The ledger survives a round trip through JSON text."""
-        for ledger in (self.full, Ledger()):
+        for ledger in (self.full, replace(self.full, cordons=frozenset({ONE, TWO})), Ledger()):
             assert ledger_from_json(json.loads(json.dumps(ledger_to_json(ledger)))) == ledger
 
     def test_equal_ledgers_are_equal_texts(self):
@@ -206,10 +207,20 @@ class TestText:
         other = Ledger({TWO: {}, ONE: {}}, {}, {"t": {LEADER_LIST: items("0:2", "0:1")}})
         assert json.dumps(ledger_to_json(one)) == json.dumps(ledger_to_json(other))
 
+    def test_one_of_an_earlier_version_has_no_cordons(self):
+        data = ledger_to_json(self.full)
+        del data["cordons"]
+        assert ledger_from_json(data) == self.full
+
+    def test_it_is_not_empty_while_a_cordon_is_left(self):
+        """The engine goes on until the broker is back."""
+        assert not Ledger(cordons=frozenset({ONE})).empty
+
     @pytest.mark.parametrize(
         "damage",
         [
             lambda data: data.clear(),
+            lambda data: data.update(cordons=["4"]),
             lambda data: data.update(version=1),
             lambda data: data.pop("brokers"),
             lambda data: data.pop("topics"),

@@ -6,6 +6,7 @@ A decommission closes when its brokers are empty, or when only partitions that t
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
@@ -37,12 +38,19 @@ _PROOF_SECONDS = 2.0
 
 
 class Closing:
-    """Closes the runs of one cluster."""
+    """Closes the runs of one cluster. ``keep_cordons`` records the cordons that are left, before a run ends."""
 
-    def __init__(self, admin: KafkaReader, lifecycle: Lifecycle, clock: Clock) -> None:
+    def __init__(
+        self,
+        admin: KafkaReader,
+        lifecycle: Lifecycle,
+        clock: Clock,
+        keep_cordons: Callable[[Collection[BrokerId]], Awaitable[None]],
+    ) -> None:
         self._admin = admin
         self._lifecycle = lifecycle
         self._clock = clock
+        self._keep_cordons = keep_cordons
 
     async def finish(self, rebalance: Rebalance, info: ClusterInfo) -> Assessment:
         """Every partition has arrived or is skipped, and the throttle has been removed: close the run.
@@ -57,6 +65,8 @@ class Closing:
         if going_back(rebalance) and not (self._uncordoned(rebalance, info) and self._seen(rebalance)):
             return assessment
         async with self._lifecycle.problems_of(rebalance, "finish"):
+            if going_back(rebalance) and rebalance.record.run is not None:
+                await self._keep_cordons(rebalance.record.run.cordoned)
             if assessment.replanning is not None:
                 assessment = replace(assessment, replanning=replace(assessment.replanning, ready=True))
             elif rebalance.desired.deleting:

@@ -52,7 +52,7 @@ class Work:
     def __str__(self) -> str:
         names = ", ".join(f"{run.namespace}/{run.name}" for run in self.open_runs[:3])
         more = f" and {len(self.open_runs) - 3} more" if len(self.open_runs) > 3 else ""
-        return f"runs are open ({names}{more})" if self.open_runs else "throttles are in place"
+        return f"runs are open ({names}{more})" if self.open_runs else "throttles or cordons are in place"
 
 
 class _NotRead(Exception):

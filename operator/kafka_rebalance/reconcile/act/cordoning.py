@@ -3,7 +3,8 @@
 A cordon stops only what Kafka places by itself: explicit assignments still go there, so being empty is proved by
 reading (``closing``). A cordon is in the run's record before it is in Kafka. Nothing is cordoned for a run that may
 start no step, for instance before its approval. After a success the cordon stays, since the broker is about to be
-removed. A rollback removes it, but does not wait for dead brokers: the run ends with their cordons on record.
+removed. A rollback removes it, but does not wait for dead brokers: the throttle ledger keeps their cordons
+(``throttle.left_cordons``).
 """
 
 import logging
@@ -21,7 +22,7 @@ from kafka_rebalance.reconcile.state.record import Stores
 log = logging.getLogger(__name__)
 
 CONFIG = "cordoned.log.dirs"
-_ALL_DIRS = "*"
+ALL_DIRS = "*"
 
 
 class Cordons:
@@ -73,7 +74,7 @@ class Cordons:
         unset = ConfigValue("", ConfigSource.DEFAULT)
         ours = {broker for broker, values in found.items() if values.get(CONFIG) == unset} | (brokers & recorded)
         await self._record(rebalance, recorded | ours)
-        done = await self._change(ours, ConfigChange(CONFIG, ConfigOp.SET, _ALL_DIRS))
+        done = await self._change(ours, ConfigChange(CONFIG, ConfigOp.SET, ALL_DIRS))
         # Without the permission to read brokers a decommission goes on: a cordon is a help, not a condition.
         return done | (set(found) - ours) | found.errors.keys()
 

@@ -147,7 +147,7 @@ class Resources:
         if outcome is not RunOutcome.SUCCEEDED:
             left = [f"{tp} ({status.reason})" for tp, status in list(skipped_partitions(rebalance).items())[:10]]
             message = _ENDS[outcome] + (f"; left as they are: {', '.join(left)}" if left else "")
-            message += cordons_left(rebalance.record.run)
+            message += cordons_left(rebalance.record.run, outcome)
             warning = outcome is RunOutcome.ROLLED_BACK_PARTIALLY
             await self._event(KIND, rebalance.desired.metadata, outcome, message, warning=warning)
 

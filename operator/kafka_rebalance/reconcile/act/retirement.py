@@ -179,9 +179,10 @@ def _unsettled(cluster: str, ledger: Ledger | None) -> str:
         return f"cluster {cluster}: its throttle ledger cannot be read, so what is to be restored is not known"
     if ledger.empty:
         return ""
-    brokers = [f"broker {broker}" for broker in sorted(ledger.brokers)]
+    brokers = [f"broker {broker}" for broker in sorted(ledger.brokers.keys() | ledger.cordons)]
     topics = [f"topic {topic}" for topic in sorted({*ledger.topics, *ledger.entries})]
     named = [*brokers[:_NAMED], *topics[:_NAMED]]
     more = len(brokers) + len(topics) - len(named)
     rest = f" and {more} more" if more else ""
-    return f"cluster {cluster}: throttles of ours are set, or not known to be restored, on {', '.join(named)}{rest}"
+    what = "throttles of ours" if ledger.brokers or topics else "cordons of ours"
+    return f"cluster {cluster}: {what} are set, or not known to be restored, on {', '.join(named)}{rest}"

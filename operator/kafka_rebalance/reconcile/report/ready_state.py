@@ -169,7 +169,8 @@ def _state_without_run(rebalance: RebalanceView) -> tuple[ReadySummary, str, str
     if run.outcome is RunOutcome.ROLLED_BACK_PARTIALLY:
         return _in(Reason.ROLLED_BACK_PARTIALLY, _not_back(rebalance))
     if run.outcome is RunOutcome.UNDONE:
-        return _in(Reason.UNDONE, "replicas and their order are as they were before the run" + cordons_left(run))
+        cordons = cordons_left(run, run.outcome)
+        return _in(Reason.UNDONE, f"replicas and their order are as they were before the run{cordons}")
     if progress is None:
         return _in(*_said_before(rebalance.desired, run))
     left, total = _left_alone(ended.left_alone if ended is not None else 0), progress.partitions_total
@@ -179,12 +180,14 @@ def _state_without_run(rebalance: RebalanceView) -> tuple[ReadySummary, str, str
     return _in(Reason.SUCCEEDED, _at_targets(total, statuses.count(MovePhase.SKIPPED)) + left)
 
 
-def cordons_left(run: Run | None) -> str:
-    """What an ended run leaves on brokers where it was to be taken away, as on dead ones; empty: nothing."""
+def cordons_left(run: Run | None, outcome: RunOutcome) -> str:
+    """What a run that ends with this outcome leaves on brokers, as on dead ones; empty: nothing."""
     if run is None or not run.cordoned:
         return ""
     brokers = ", ".join(map(str, run.cordoned))
-    return f"; brokers {brokers} stay cordoned: delete their cordoned.log.dirs to use them again"
+    if outcome is RunOutcome.ABANDONED:
+        return f"; brokers {brokers} stay cordoned: delete their cordoned.log.dirs to use them again"
+    return f"; the cordons of brokers {brokers} are removed when these answer"
 
 
 def _not_back(rebalance: RebalanceView) -> str:
@@ -194,7 +197,7 @@ def _not_back(rebalance: RebalanceView) -> str:
         return said[1]
     rows = [f"{tp} ({status.reason})" for tp, status in list(skipped_partitions(rebalance).items())[:10]]
     named = f": {', '.join(rows)}" if rows else ""
-    left = cordons_left(rebalance.record.run)
+    left = cordons_left(rebalance.record.run, RunOutcome.ROLLED_BACK_PARTIALLY)
     return f"not everything could be moved back{named}; the origins are kept{left}"
 
 

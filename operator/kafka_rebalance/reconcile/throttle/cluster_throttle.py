@@ -214,8 +214,11 @@ class ClusterThrottle:
             )
         return ThrottleRound(uncovered, self._keeper.left_out.partitions, found)
 
-    async def restore_unclaimed(self, info: ClusterInfo) -> None:
-        """Restore what is no longer claimed, except for unclaimed partitions in flight; then release resources."""
+    async def restore_unclaimed(self, info: ClusterInfo, rebalances: Iterable[Rebalance] = ()) -> None:
+        """Restore what is no longer claimed, except for unclaimed partitions in flight; then release resources.
+
+        The cordons of the open runs of ``rebalances`` stay.
+        """
         if self.problem is None and not self._idle(info.brokers):
             # Before any resource was seen, the one that claims foreign reassignments may not have arrived yet.
             # While one claims them, a foreign reassignment without a claim is one that could not be read.
@@ -223,9 +226,21 @@ class ClusterThrottle:
             busy = await self._log_dirs_busy(info)
             unclaimed = self._others.unclaimed
             await self._keeper.restore_unclaimed(info.brokers, unclaimed, release_foreign=unlimited, log_dirs_busy=busy)
+            runs = [run for rebalance in rebalances if (run := rebalance.record.open_run) is not None]
+            await self._keeper.remove_cordons(info.brokers, {broker for run in runs for broker in run.cordoned})
         before = set(self.throttles)
         await self._lifecycle.remove_finalizers(self.throttles, lambda throttle: self._released(throttle, info))
         self._gone |= before - set(self.throttles)
+
+    async def take_cordons(self, brokers: Collection[BrokerId]) -> None:
+        """Record cordons of a run that is about to end, to be removed when the brokers are back."""
+        if brokers:
+            await self._keeper.take_cordons(brokers)
+
+    @property
+    def left_cordons(self) -> frozenset[BrokerId]:
+        """The brokers with cordons of runs that have ended."""
+        return self._keeper.left_cordons
 
     def log_dirs_throttled(self, brokers: Iterable[BrokerId]) -> frozenset[BrokerId]:
         """Those of the brokers that may copy between their log dirs now."""

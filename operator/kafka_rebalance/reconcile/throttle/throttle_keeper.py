@@ -36,6 +36,7 @@ from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.throttle.broker_rates import BrokerRates
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
+from kafka_rebalance.reconcile.throttle.left_cordons import LeftCordons
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
 from kafka_rebalance.reconcile.throttle.topic_lists import TopicLists
 
@@ -56,6 +57,7 @@ class ThrottleKeeper:
         self._reverts = Reverts()
         self._rates = BrokerRates(admin, self._cache, self._reverts, monotonic)
         self._lists = TopicLists(admin, self._cache, self._reverts, monotonic)
+        self._cordons = LeftCordons(admin, self._cache, monotonic)
         self._wanted = WantedThrottle()
         self._entries: Entries = {}
         self.left_out = LeftOut()
@@ -139,6 +141,19 @@ class ThrottleKeeper:
             )
         await self._cache.establish()
 
+    async def take_cordons(self, brokers: Collection[BrokerId]) -> None:
+        """Record cordons of a run that is about to end, to be removed when the brokers are back."""
+        await self._cordons.take(brokers)
+
+    async def remove_cordons(self, alive: Collection[BrokerId], of_runs: Collection[BrokerId]) -> None:
+        """Remove such cordons of live brokers, except those ``of_runs`` that are open."""
+        await self._cordons.remove(alive, of_runs)
+
+    @property
+    def left_cordons(self) -> frozenset[BrokerId]:
+        """The brokers with such cordons."""
+        return frozenset() if self._cache.empty else self._cache.ledger.cordons
+
     @property
     def list_budget(self) -> ListBudget:
         """The contents of the lists, and the brokers and sides with listed replicas."""
@@ -161,9 +176,10 @@ class ThrottleKeeper:
         return self._cache.empty
 
     def waits_for_absent_brokers(self, alive: Collection[BrokerId]) -> bool:
-        """Whether the ledger has only rates of brokers that are not live: nothing to do before one returns."""
+        """Whether the ledger has only configs of brokers that are not live: nothing to do before one returns."""
         ledger = self._cache.ledger
-        return not (self._wanted.brokers or ledger.topics or ledger.entries or set(ledger.brokers) & set(alive))
+        back = (ledger.brokers.keys() | ledger.cordons) & set(alive)
+        return not (self._wanted.brokers or ledger.topics or ledger.entries or back)
 
     def all_restored(self, alive: Collection[BrokerId]) -> bool:
         """Whether nothing unclaimed is left on these brokers and on any topic."""

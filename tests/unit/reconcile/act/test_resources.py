@@ -61,15 +61,17 @@ def deletion(metadata):
 
 class TestEnd:
     @pytest.mark.parametrize("outcome", [outcome for outcome in RunOutcome if outcome is not RunOutcome.SUCCEEDED])
-    async def test_it_names_the_brokers_that_stay_cordoned(self, outcome):
-        """Those of an abandoned run, and those that were dead until the end of a way back: nobody else would say it."""
+    async def test_it_names_the_brokers_that_are_still_cordoned(self, outcome):
+        """Those of an abandoned run for good; those that were dead until the end of a rollback until they are back."""
         kube = KubeInMemory()
         metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
         rebalance = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
         run = Run("u-1", "kafka", "r", "c", "run", "h", "p", NOW, cordoned=(BrokerId(4), BrokerId(5)))
         await Resources(kube, lambda: NOW).announce(recorded(rebalance, run=run), outcome)
         ((_, message),) = kube.events
-        assert message.endswith("; brokers 4, 5 stay cordoned: delete their cordoned.log.dirs to use them again")
+        stay = "; brokers 4, 5 stay cordoned: delete their cordoned.log.dirs to use them again"
+        removed = "; the cordons of brokers 4, 5 are removed when these answer"
+        assert message.endswith(stay if outcome is RunOutcome.ABANDONED else removed)
 
     async def test_it_names_no_broker_whose_cordon_is_gone(self):
         kube = KubeInMemory()

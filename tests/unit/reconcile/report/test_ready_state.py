@@ -41,13 +41,13 @@ class TestState:
         assert statuses(rebalance(opened=False, closed=outcome))[0] == "False"
 
     @pytest.mark.parametrize("outcome", [RunOutcome.UNDONE, RunOutcome.ROLLED_BACK_PARTIALLY])
-    def test_an_undo_names_the_brokers_that_stay_cordoned(self, outcome):
-        """They were dead until its end, and no later round takes the cordon away."""
+    def test_an_undo_names_the_brokers_that_are_still_cordoned(self, outcome):
+        """They were dead until its end."""
         mine = rebalance(opened=False, closed=outcome)
         recorded(mine, run=replace(mine.record.run, undo=True))
         assert "cordoned" not in said(mine)[1]
         recorded(mine, run=replace(mine.record.run, cordoned=(2, 3)))
-        assert said(mine)[1].endswith("; brokers 2, 3 stay cordoned: delete their cordoned.log.dirs to use them again")
+        assert said(mine)[1].endswith("; the cordons of brokers 2, 3 are removed when these answer")
 
     def test_brokers_that_do_not_allow_a_rate(self):
         """A state of its own, with the way out, because the copies would wait for ever. A deletion goes on."""

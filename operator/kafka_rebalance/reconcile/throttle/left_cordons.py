@@ -1,0 +1,59 @@
+"""Removes the cordons of runs that have ended before these could be removed, because the brokers were dead.
+
+A run does not wait for dead brokers, and its record may be deleted. So its cordons go to the ledger, which outlives it,
+before it ends. They are removed when the brokers are back.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigValue, KafkaAdmin
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.act.cordoning import ALL_DIRS, CONFIG
+from kafka_rebalance.reconcile.throttle.backoff import Backoff
+from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
+
+
+class LeftCordons:
+    """The cordons in the ledger of one cluster."""
+
+    def __init__(self, admin: KafkaAdmin, cache: LedgerCache, monotonic: Callable[[], float]) -> None:
+        self._admin = admin
+        self._cache = cache
+        self._backoff = Backoff(monotonic)
+
+    async def take(self, brokers: Collection[BrokerId]) -> None:
+        """Record that these cordons are to be removed. The run that has set them ends after this."""
+        ledger = self._cache.ledger
+        await self._cache.save(replace(ledger, cordons=ledger.cordons | set(brokers)))
+
+    async def remove(self, alive: Collection[BrokerId], of_runs: Collection[BrokerId]) -> None:
+        """Remove those of brokers that are back, except cordons ``of_runs`` that are open, which care for their own."""
+        left = self._cache.ledger.cordons
+        done = left.intersection(of_runs)
+        due = self._backoff.due(left.intersection(alive) - done)
+        if due:
+            found = await self._admin.broker_configs(due, [CONFIG])
+            done |= {broker for broker, values in found.items() if _by_others(values.get(CONFIG))}
+            changes = {b: [ConfigChange(CONFIG, ConfigOp.DELETE)] for b in due if b in found and b not in done}
+            answers = await self._admin.alter_broker_configs(changes) if changes else {}
+            done |= {broker for broker in answers if answers[broker] is None}
+            for broker in due:
+                self._note(broker, None if broker in done else answers.get(broker) or "no answer")
+        if done:
+            ledger = self._cache.ledger
+            await self._cache.save(replace(ledger, cordons=ledger.cordons - done))
+
+    def _note(self, broker: BrokerId, problem: str | None) -> None:
+        where = f"broker {broker} (cordon)"
+        if problem is None:
+            self._backoff.succeeded(broker)
+            self._cache.solved(where)
+        else:
+            self._backoff.failed(broker)
+            self._cache.note(where, f"the cordon of a run that has ended is not removed yet: {problem}")
+
+
+def _by_others(value: ConfigValue | None) -> bool:
+    """Whether somebody has cordoned other log dirs of the broker since. A broker that is behind may show no cordon."""
+    return value is not None and value.value not in {None, "", ALL_DIRS}

@@ -1,0 +1,146 @@
+"""Cordons on brokers that are dead when the run ends: they are removed when the brokers are back."""
+
+from dataclasses import replace
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.unit.reconcile.origin_runs import FAST
+
+from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kafka.ports import ConfigSource, ConfigValue
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.act.cordoning import CONFIG
+
+FOUR = BrokerId(4)
+
+
+class Brokers(KafkaInMemory):
+    """Brokers that offer cordons."""
+
+    def _read(self, key, own, unset):
+        offered = key[1] == CONFIG and key not in self.values
+        return ConfigValue("", ConfigSource.DEFAULT) if offered else super()._read(key, own, unset)
+
+    def die(self, broker):
+        self.dead = self.brokers.pop(broker)
+        self.silent.add(broker)
+        self.states = {tp: replace(state, isr=state.isr - {broker}) for tp, state in self.states.items()}
+
+    def come_back(self):
+        self.brokers[self.dead.id] = self.dead
+        self.silent.clear()
+        self.states = {tp: replace(state, isr=frozenset(state.replicas)) for tp, state in self.states.items()}
+
+    @property
+    def cordoned(self):
+        return sorted(where for where, name in self.values if name == CONFIG)
+
+
+@pytest.fixture
+def kafka():
+    return Brokers(range(1, 6), t=[[1, 2, 4]] * 2)
+
+
+@pytest.fixture
+async def begun(kafka):
+    """Broker 4 is cordoned and being emptied when it dies."""
+    operator = OperatorInMemory(kafka)
+    kafka.slow = {3, 5}
+    operator.apply(throttle=FAST, brokers={"decommission": [4]})
+    await operator.until_true(lambda: bool(kafka.flying))
+    assert kafka.cordoned == [4]
+    kafka.die(FOUR)
+    return operator
+
+
+async def gone(operator):
+    operator.delete()
+    await operator.until_true(lambda: not operator.engine.rebalances)
+
+
+async def rounds(operator, count=3):
+    for _ in range(count):
+        await operator.round()
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_a_deletion_does_not_wait_and_the_cordon_goes_when_the_broker_is_back(begun, kafka, restart):
+    await gone(begun)
+    assert "; the cordons of brokers 4 are removed when these answer" in begun.kube.events[-1][1]
+    await rounds(begun)
+    assert kafka.cordoned == [4]
+    if restart:
+        begun.restart()
+    assert not await begun.engine._nothing_left()
+    kafka.come_back()
+    await rounds(begun)
+    assert kafka.cordoned == []
+    assert await begun.engine._nothing_left()
+
+
+async def test_after_an_undo(kafka):
+    operator = OperatorInMemory(kafka)
+    operator.apply(throttle=FAST, brokers={"decommission": [4]})
+    await operator.until("Succeeded")
+    assert kafka.cordoned == [4]
+    kafka.die(FOUR)
+    operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
+    await operator.until("Undone", "RolledBackPartially")
+    kafka.come_back()
+    await rounds(operator)
+    assert kafka.cordoned == []
+
+
+async def test_it_is_in_the_ledger_before_the_run_ends(begun, kafka):
+    """If the ledger cannot be written, the run goes on."""
+    save = begun.records.save
+
+    async def refuse(cluster_id, ledger):
+        if ledger["cordons"]:
+            raise Transient("ApiServerUnreachable", "no answer")
+        await save(cluster_id, ledger)
+
+    begun.records.save = refuse
+    begun.delete()
+    await rounds(begun, 50)
+    assert begun.run.open
+    begun.records.save = save
+    await begun.until_true(lambda: not begun.engine.rebalances)
+    assert begun.records.kept["cordons"] == [4]
+
+
+async def test_a_run_that_empties_the_broker_again_keeps_it_cordoned(begun, kafka):
+    """The cordon that was left is removed first, and set again for that run."""
+    await gone(begun)
+    kafka.come_back()
+    begun.apply(throttle=FAST, brokers={"decommission": [4]})
+    await begun.until_true(lambda: begun.rebalance.record.run is not None and begun.run.cordoned == (4,))
+    await rounds(begun)
+    assert kafka.cordoned == [4]
+    assert begun.records.kept["cordons"] == []
+    kafka.arrive()
+    await begun.until("Succeeded")
+    assert kafka.cordoned == [4]
+
+
+async def test_what_somebody_has_cordoned_since_stays(begun, kafka):
+    """It is another value, so it is not ours; the record goes."""
+    await gone(begun)
+    kafka.come_back()
+    kafka.values[FOUR, CONFIG] = "/data"
+    await rounds(begun)
+    assert kafka.values[FOUR, CONFIG] == "/data"
+    assert begun.records.kept["cordons"] == []
+
+
+async def test_a_broker_that_refuses_is_asked_again(begun, kafka):
+    await gone(begun)
+    kafka.come_back()
+    kafka.refusing = {FOUR}
+    await rounds(begun)
+    assert kafka.cordoned == [4]
+    kafka.refusing = set()
+    await begun.until_true(lambda: not kafka.cordoned)
+    assert begun.records.kept["cordons"] == []
