@@ -92,6 +92,22 @@ class TestInheritance:
         await operator.until_true(lambda: not operator.exists("new"))
         assert kafka.lists("t")[0] == [4, 2, 3]
 
+    async def test_reaches_an_heir_that_was_planned_by_a_faster_clock(self, half_moved):
+        """Its plan seems to be younger than the end of the run that it takes over. Another operator ends that run."""
+        operator, kafka = half_moved, half_moved.kafka
+        kafka.create("u", [[1, 2, 3]] * 2)
+        operator.apply_another(**SPEC, topics={"include": ["u"]}, takesOver="r", approval={"policy": "Manual"})
+        await operator.until_true(lambda: operator.state_of() == "AwaitingApproval")
+        operator.clock.at -= timedelta(seconds=30)
+        operator.restart()
+        operator.delete()
+        await operator.until_true(lambda: not operator.exists("r"))
+        assert operator.ends == ["TakenOver"]
+        kafka.arrive()
+        operator.delete_another()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert [sorted(held) for held in kafka.lists("t")] == BEFORE
+
     @pytest.mark.parametrize("restart", [False, True])
     async def test_reaches_the_heir_of_a_run_that_is_let_go(self, half_moved, restart):
         """What was in flight could not be cancelled. The plan that the heir has was made without the origins."""

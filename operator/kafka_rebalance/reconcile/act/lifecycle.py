@@ -27,7 +27,7 @@ from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.state.assessment import KeptCopies
 from kafka_rebalance.reconcile.state.memory import Planned, Problem
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, load_open_run, loaded_run_of
+from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, end_of_run, load_open_run, loaded_run_of
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +149,8 @@ class Lifecycle:
         run = rebalance.record.run
         if run is None:
             return
-        closed = replace(run, closed_at=self._clock.now(), outcome=outcome, successor=successor, disk_peak=disk_peak)
+        at = await end_of_run(self._stores, successor, self._clock.now())
+        closed = replace(run, closed_at=at, outcome=outcome, successor=successor, disk_peak=disk_peak)
         closed = replace(closed, last_success=None) if rebalance.record.may_have_sent else closed
         await self._stores.runs.save(closed)
         if closed.last_success is not run.last_success:
@@ -340,9 +341,8 @@ class Lifecycle:
 
     def _abandoned(self, rebalance: Rebalance, *, connected: bool) -> bool:
         """Whether Kafka is left as it is: by the policy, by order, or because the time is over."""
-        nowhere = direction_of(rebalance) is None
-        let_go = rebalance.desired.metadata.let_go_ordered
-        return nowhere or let_go or self._expired(rebalance, connected=connected)
+        asked = direction_of(rebalance) is None or rebalance.desired.metadata.let_go_ordered
+        return asked or self._expired(rebalance, connected=connected)
 
     def _expired(self, rebalance: Rebalance, *, connected: bool) -> bool:
         """Whether ``rollback.timeout`` ends it: at once without Kafka, else after the time for cancelling."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.partition_status import PartitionMove
@@ -131,6 +131,15 @@ async def load_open_run(stores: Stores, run: Run) -> LoadedRun:
         )
     origins = await stores.origins.load(run.uid, run.run_id)
     return loaded_run_of(run, stored.plan, stored.ref, origins or {})
+
+
+async def end_of_run(stores: Stores, successor: str | None, now: datetime) -> datetime:
+    """When a run ends that is handed over to this resource: never before the present run of that one was planned.
+
+    A run inherits what ended after it was planned. The clocks of two operators may differ, and each may be set back.
+    """
+    heir = await stores.runs.load(successor) if successor is not None else None
+    return now if heir is None else max(now, heir.opened_at)
 
 
 def on_record(tp: TopicPartition, topic_id: str, origins: Mapping[TopicPartition, Origin]) -> Origin | None:
