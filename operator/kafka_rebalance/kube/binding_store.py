@@ -5,9 +5,10 @@ Each decision reads the record again, so that a restart of the operator makes no
 
 from pydantic import TypeAdapter, ValidationError
 
-from kafka_rebalance.kube.api_errors import NotFound, StoredStateCorrupt
+from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.blobs import KIND_LABEL, config_map, object_name
 from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.ordered_writes import OrderedWrites
 from kafka_rebalance.model.ownership import Binding
 
 _BINDING = TypeAdapter(Binding)
@@ -20,6 +21,7 @@ class BindingStore:
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
+        self._writes = OrderedWrites(kube)
 
     async def load(self, cluster_id: str) -> Binding | None:
         """None if the cluster has no owner. StoredStateCorrupt if the record cannot be read: nothing is guessed."""
@@ -39,15 +41,13 @@ class BindingStore:
     async def save(self, binding: Binding) -> None:
         """Create or replace in one write."""
         name = object_name(_KIND, binding.cluster_id)
-        body = config_map(name, {KIND_LABEL: _KIND}, data={_KEY: _BINDING.dump_json(binding).decode()})
-        try:
-            await self._kube.replace_config_map(name, body)
-        except NotFound:
-            await self._kube.create_config_map(body)
+        await self._writes.put(config_map(name, {KIND_LABEL: _KIND}, data={_KEY: _BINDING.dump_json(binding).decode()}))
 
     async def delete(self, cluster_id: str) -> None:
         """No error if there is none."""
-        await self._kube.delete_config_map(object_name(_KIND, cluster_id))
+        name = object_name(_KIND, cluster_id)
+        self._writes.forget(name)
+        await self._kube.delete_config_map(name)
 
     def where(self, cluster_id: str) -> str:
         """The ConfigMap, for messages."""

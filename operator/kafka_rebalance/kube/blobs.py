@@ -16,6 +16,7 @@ from typing import Any
 
 from kafka_rebalance.kube.api_errors import Conflict, NotFound, StoredStateCorrupt
 from kafka_rebalance.kube.client import COMPONENT, Json, KubeClient
+from kafka_rebalance.kube.ordered_writes import OrderedWrites
 
 SHARD_BYTES = 900 * 1024
 """The API server accepts 1 MiB of decoded data per ConfigMap; names and labels need some of it."""
@@ -48,6 +49,7 @@ class BlobStore:
     def __init__(self, kube: KubeClient, kind: str) -> None:
         self._kube = kube
         self._kind = kind
+        self._writes = OrderedWrites(kube)
         self._shards: dict[str, list[str]] = {}
         """The shards of each blob whose last write by this store is known to be complete."""
 
@@ -65,7 +67,7 @@ class BlobStore:
         """Replace the content atomically.
 
         ``expected``: the resource version that the blob must still have, or "" if it must not exist, else Conflict.
-        None: replace unconditionally.
+        None: replace it whatever it is.
         """
         content = hashlib.sha256(payload).hexdigest()
         pieces = cut(payload, SHARD_BYTES)
@@ -151,6 +153,7 @@ class BlobStore:
     async def delete(self, name: str) -> None:
         """Delete the blob with its shards; no error if there is none."""
         self._shards.pop(name, None)
+        self._writes.forget(name)
         await self._kube.delete_config_map(name)
         await self._sweep({KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
 
@@ -185,6 +188,7 @@ class BlobStore:
     async def _sweep(self, labels: Mapping[str, str], keep: set[str] | None = None) -> None:
         for found in await self._kube.list_config_map_metadata(labels):
             if found["name"] not in (keep or ()):
+                self._writes.forget(found["name"])
                 await self._kube.delete_config_map(found["name"])
 
     async def _write_shard(self, name: str, piece: bytes, labels: Mapping[str, str]) -> None:
@@ -199,17 +203,17 @@ class BlobStore:
 
     async def _put(self, index: Json, expected: str | None) -> None:
         name = index["metadata"]["name"]
+        if expected is None:
+            await self._writes.put(index)
+            return
         if expected == "":
             await self._kube.create_config_map(index)
             return
-        if expected is not None:
-            index["metadata"]["resourceVersion"] = expected
+        index["metadata"]["resourceVersion"] = expected
         try:
             await self._kube.replace_config_map(name, index)
         except NotFound:
-            if expected is not None:
-                raise Conflict(f"ConfigMap {self._kube.namespace}/{name} was deleted meanwhile") from None
-            await self._kube.create_config_map(index)
+            raise Conflict(f"ConfigMap {self._kube.namespace}/{name} was deleted meanwhile") from None
 
 
 def config_map(name: str, labels: Mapping[str, str], **content: Any) -> Json:

@@ -14,9 +14,10 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from kafka_rebalance.kube import codec
-from kafka_rebalance.kube.api_errors import NotFound, StoredStateCorrupt
+from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.blobs import KIND_LABEL, UID_LABEL, Blob, BlobStore, config_map, object_name
 from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.ordered_writes import OrderedWrites
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import TopicPartition
@@ -190,6 +191,7 @@ class RunStore:
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
+        self._writes = OrderedWrites(kube)
 
     async def load(self, uid: str) -> Run | None:
         """None if the resource never had one."""
@@ -200,15 +202,13 @@ class RunStore:
         """Create or replace in one write."""
         name = object_name(self._KIND, run.uid)
         labels = {KIND_LABEL: self._KIND, UID_LABEL: run.uid}
-        body = config_map(name, labels, data={self._KEY: codec.encode_run(run)})
-        try:
-            await self._kube.replace_config_map(name, body)
-        except NotFound:
-            await self._kube.create_config_map(body)
+        await self._writes.put(config_map(name, labels, data={self._KEY: codec.encode_run(run)}))
 
     async def delete(self, uid: str) -> None:
         """No error if there is none."""
-        await self._kube.delete_config_map(object_name(self._KIND, uid))
+        name = object_name(self._KIND, uid)
+        self._writes.forget(name)
+        await self._kube.delete_config_map(name)
 
     async def list_all(self) -> list[Run]:
         """The runs of all resources, including deleted ones. A run that cannot be read is logged and left out."""

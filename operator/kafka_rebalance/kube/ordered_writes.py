@@ -1,0 +1,39 @@
+"""Replaces ConfigMaps so that a request without an answer cannot overwrite what a later one has written.
+
+The API server may carry out a request after its client has given it up, also that of an operator which is not the
+leader any more. So each replacement names the version that it replaces.
+"""
+
+from kafka_rebalance.kube.api_errors import NotFound
+from kafka_rebalance.kube.client import Json, KubeClient
+
+
+class OrderedWrites:
+    """The writes of one store. Knows the versions of what it wrote last, as far as they were answered."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+        self._versions: dict[str, str] = {}
+
+    async def put(self, body: Json) -> None:
+        """Create or replace. Conflict if something else was written meanwhile: the next call reads its version."""
+        name = body["metadata"]["name"]
+        version = self._versions.pop(name, None) or await self._present_version(name)
+        if version is None:
+            written = await self._kube.create_config_map(body)
+        else:
+            replacing = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
+            try:
+                written = await self._kube.replace_config_map(name, replacing)
+            except NotFound:
+                written = await self._kube.create_config_map(body)
+        self._versions[name] = written["metadata"]["resourceVersion"]
+
+    def forget(self, name: str) -> None:
+        """It is deleted."""
+        self._versions.pop(name, None)
+
+    async def _present_version(self, name: str) -> str | None:
+        found = await self._kube.get_config_map(name)
+        version: str | None = None if found is None else found["metadata"]["resourceVersion"]
+        return version

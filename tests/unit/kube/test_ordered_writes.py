@@ -1,0 +1,119 @@
+"""A request that the API server carries out late does not overwrite what was written after it."""
+
+import copy
+from datetime import UTC, datetime
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube.api_errors import Conflict
+from kafka_rebalance.kube.binding_store import BindingStore
+from kafka_rebalance.kube.store import LedgerStore, RunStore
+from kafka_rebalance.model.ownership import Binding, Owner
+from kafka_rebalance.model.run import Run
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+class SlowKube(KubeInMemory):
+    """While ``hanging``, the API server keeps replacements and answers nothing; ``arrive`` carries them out."""
+
+    def __init__(self):
+        super().__init__()
+        self.hanging, self.kept = False, []
+
+    async def replace_config_map(self, name, body):
+        if self.hanging:
+            self.kept.append((name, copy.deepcopy(body)))
+            raise Transient("ApiServerUnreachable", "no answer")
+        return await super().replace_config_map(name, body)
+
+    async def arrive(self):
+        """How many of them the API server has refused."""
+        self.hanging, refused = False, 0
+        for name, body in self.kept:
+            try:
+                await self.replace_config_map(name, body)
+            except Conflict:
+                refused += 1
+        return refused
+
+
+def run(plan):
+    return Run("u", "kafka", "r", "c", "run-1", "h", plan, NOON)
+
+
+async def runs(kube):
+    store = RunStore(kube)
+    return (lambda plan: store.save(run(plan))), (lambda: store.load("u")), run
+
+
+async def ledgers(kube):
+    store = LedgerStore(kube)
+    return (lambda text: store.save("c", {"is": text})), (lambda: store.load("c")), (lambda text: {"is": text})
+
+
+async def bindings(kube):
+    store = BindingStore(kube)
+    return (
+        (lambda text: store.save(Binding("c", Owner(text)))),
+        (lambda: store.load("c")),
+        (lambda text: Binding("c", Owner(text))),
+    )
+
+
+@pytest.mark.parametrize("records", [runs, ledgers, bindings])
+@pytest.mark.parametrize("early", [True, False], ids=["arrives first", "arrives last"])
+async def test_a_request_without_an_answer(records, early):
+    kube = SlowKube()
+    save, load, content = await records(kube)
+    await save("first")
+    kube.hanging = True
+    with pytest.raises(Transient):
+        await save("late")
+    if early:
+        await kube.arrive()
+        assert await load() == content("late")
+    kube.hanging = False
+    await save("last")
+    assert early or await kube.arrive() == 1
+    assert await load() == content("last")
+
+
+@pytest.mark.parametrize("records", [runs, ledgers, bindings])
+async def test_a_request_of_the_former_leader(records):
+    """It has lost the Lease since it sent the request."""
+    kube = SlowKube()
+    save, _, _ = await records(kube)
+    await save("first")
+    kube.hanging = True
+    with pytest.raises(Transient):
+        await save("of the former leader")
+    kube.hanging = False
+    save_now, load, content = await records(kube)
+    await save_now("of the leader")
+    assert await kube.arrive() == 1
+    assert await load() == content("of the leader")
+
+
+async def test_what_others_have_written_is_replaced_at_the_second_attempt():
+    """By hand, for example."""
+    kube = KubeInMemory()
+    save, load, content = await runs(kube)
+    await save("first")
+    (name,) = kube.config_maps
+    await kube.replace_config_map(name, kube.config_maps[name])
+    with pytest.raises(Conflict):
+        await save("second")
+    await save("second")
+    assert await load() == content("second")
+
+
+async def test_what_others_have_deleted_is_created_again():
+    kube = KubeInMemory()
+    save, load, content = await runs(kube)
+    await save("first")
+    kube.config_maps.clear()
+    await save("second")
+    assert await load() == content("second")
