@@ -115,8 +115,15 @@ def judge_replica(
     direction: Direction,
     *,
     paused: bool = False,
+    gone: bool = False,
 ) -> LogDirStatus:
-    """The status of the replica. ``partition``: that of its partition, whose own move comes first."""
+    """The status of the replica. ``partition``: that of its partition, whose own move comes first.
+
+    ``gone``: its broker is not live, and not just restarting. A deletion must not wait for it.
+    """
+    if gone and direction is not Direction.FORWARD and goal_of(move, direction) is not None:
+        message = f"broker {move.broker} is gone; the replica stays in the log dir that it is in"
+        return LogDirStatus(MovePhase.SKIPPED, Reason.ORIGINAL_BROKER_GONE, message)
     status = _judge_as_placed(move, seen, partition, direction, paused=paused)
     place = seen.places.get(move.key, _NOWHERE)
     away = None not in {place.at, move.origin} and place.at != move.origin and place.at in {move.before, move.after}

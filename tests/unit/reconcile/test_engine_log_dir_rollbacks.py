@@ -1,5 +1,7 @@
 """Rollback and restarts of a run that moves replicas between the log dirs of a broker."""
 
+from datetime import timedelta
+
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
@@ -7,7 +9,10 @@ from tests.unit.reconcile.log_dir_runs import ONE, A, B, C, jbod, only_log_dirs,
 
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.execution.reassignment_throttle import LOG_DIR_RATE
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
+
+TWO = BrokerId(2)
 
 
 class TestRollback:
@@ -152,6 +157,79 @@ class TestLateCalls:
         await operator.until_true(lambda: not operator.engine.rebalances)
         assert (kafka.future, places(kafka)) == ({}, [A] * 6)
         assert rate_of(kafka) is None
+
+
+class TestDeadBrokers:
+    """The end of a deletion or an undo does not wait for them longer than for a restart."""
+
+    @pytest.fixture
+    async def copying(self):
+        """Brokers 1 and 2 each copy between their log dirs."""
+        kafka = KafkaInMemory((1, 2), t=[[1]] * 6, u=[[2]] * 6)
+        kafka.dirs, kafka.crawling = dict.fromkeys(kafka.brokers, (A, B, C)), {ONE, TWO}
+        operator = OperatorInMemory(kafka)
+        only_log_dirs(operator)
+        await operator.until_true(lambda: {broker for _, broker in kafka.future} == {ONE, TWO})
+        return operator
+
+    @staticmethod
+    def die(kafka):
+        dead = kafka.brokers.pop(TWO)
+        kafka.silent.add(TWO)
+        return dead
+
+    @staticmethod
+    async def minutes(operator):
+        for _ in range(20):
+            operator.clock.at += timedelta(seconds=10)
+            await operator.round()
+
+    @pytest.mark.parametrize("policy", ["Rollback", "Revert"])
+    async def test_a_deletion(self, copying, policy):
+        """The copy of the dead broker goes on when it is back, and its rate is restored when the copy is there."""
+        kafka = copying.kafka
+        copying.edit(deletionPolicy=policy)
+        dead = self.die(kafka)
+        copying.delete()
+        await self.minutes(copying)
+        assert not copying.engine.rebalances
+        (end, _) = copying.kube.events[-1]
+        assert end == ("RolledBackPartially" if policy == "Rollback" else "Reverted")
+        assert {broker for _, broker in kafka.future} == {TWO}
+        assert rate_of(kafka) is None
+        kafka.brokers[TWO], kafka.silent = dead, set()
+        await self.minutes(copying)
+        assert (TWO, LOG_DIR_RATE) in kafka.values
+        kafka.copied()
+        await self.minutes(copying)
+        assert (TWO, LOG_DIR_RATE) not in kafka.values
+
+    async def test_one_that_only_restarts_is_waited_for(self, copying):
+        dead = self.die(copying.kafka)
+        copying.delete()
+        for _ in range(30):
+            await copying.round()
+        assert copying.engine.rebalances
+        copying.kafka.brokers[TWO], copying.kafka.silent = dead, set()
+        await copying.until_true(lambda: not copying.engine.rebalances)
+        assert copying.kafka.future == {}
+
+    async def test_an_undo(self, copying):
+        kafka = copying.kafka
+        kafka.copied()
+        await copying.until_true(lambda: copying.state == "Succeeded" or kafka.copied())
+        self.die(kafka)
+        copying.order(UNDO_ANNOTATION, copying.status["plan"]["hash"])
+        await self.minutes(copying)
+        assert copying.state == "RolledBackPartially"
+        assert places(kafka) == [A] * 6
+
+    async def test_a_new_plan(self, copying):
+        """It is made without the dead broker."""
+        self.die(copying.kafka)
+        copying.edit(goals={"logDirs": {"band": "20%"}}, topics={"include": ["t"]})
+        await self.minutes(copying)
+        assert copying.run.planning_hash == copying.rebalance.desired.planning_hash
 
 
 class TestOrigins:

@@ -14,7 +14,7 @@ from kafka_rebalance.execution.log_dir_moves import (
 )
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.schedule import Orders
-from kafka_rebalance.model.topology import PartitionState, ReplicaKey, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, TopicPartition
 from kafka_rebalance.reconcile.decide.direction import by_precedence, direction_of
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
@@ -40,7 +40,13 @@ def with_log_dirs_judged(rebalance: RebalanceView, seen: LogDirReading | None) -
     if seen is None or run is None or direction is None or not run.log_dirs:
         return assessment
     partitions, paused = assessment.statuses.by_partition, assessment.step_block is not None
-    statuses = {d.key: judge_replica(d, seen, partitions.get(d.tp), direction, paused=paused) for d in run.log_dirs}
+    gone = set[BrokerId]()
+    if (inputs := assessment.judgement.inputs) is not None:
+        gone = {d.broker for d in run.log_dirs} - seen.brokers - inputs.brokers.keys() - inputs.restarting
+    statuses = {
+        d.key: judge_replica(d, seen, partitions.get(d.tp), direction, paused=paused, gone=d.broker in gone)
+        for d in run.log_dirs
+    }
     found = LogDirStatuses(direction, statuses)
     return replace(assessment, log_dirs=found, dir_full=log_dir_orders([_share(rebalance, found)], seen)[0].no_room)
 

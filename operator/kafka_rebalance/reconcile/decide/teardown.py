@@ -176,5 +176,6 @@ def outcome_of(rebalance: RebalanceView) -> RunOutcome:
         return RunOutcome.REVERTED
     unlike_before = {Reason.ORIGINAL_BROKER_GONE, Reason.PREFERRED_LEADER_GONE, Reason.BELOW_MIN_INSYNC_REPLICAS}
     partially = any(status.reason in unlike_before for status in assessment.statuses.by_partition.values())
-    partially |= any(s.reason == Reason.LOG_DIR_OFFLINE for s in assessment.log_dirs.by_replica.values())
+    elsewhere = {Reason.LOG_DIR_OFFLINE, Reason.ORIGINAL_BROKER_GONE}
+    partially |= any(s.reason in elsewhere for s in assessment.log_dirs.by_replica.values())
     return RunOutcome.ROLLED_BACK_PARTIALLY if partially else RunOutcome.ROLLED_BACK
