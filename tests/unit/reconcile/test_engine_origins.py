@@ -7,6 +7,7 @@ from tests.unit.reconcile.origin_runs import FAST, ONE, OTHERS, deleted, recorde
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import AlterCode
+from kafka_rebalance.kube.store import OriginStore
 from kafka_rebalance.model.topology import TopicPartition
 
 
@@ -76,6 +77,29 @@ class TestAfterTheFirstStep:
             kafka.assign("t", n, 7, 2, 3)
         await operator.until("Succeeded")
         assert set(kafka.lists("t")[number]) == {4, 5, 6}
+        await undone(operator)
+        assert kafka.lists("t") == [[7, 2, 3]] * 4
+
+    async def test_what_others_moved_since_its_second_step_is_theirs(self, kafka):
+        """It is on record that the first call was carried out. The origin goes with the new plan all the same."""
+        operator = OperatorInMemory(kafka)
+        operator.apply(throttle=FAST, brokers=OTHERS, execution=ONE)
+        kafka.slow = {4, 5, 6}
+        await operator.until_true(lambda: bool(kafka.flying))
+        (first,) = kafka.flying
+        number = int(first.removeprefix("t-"))
+        while set(kafka.lists("t")[number]) != {4, 5, 6}:
+            kafka.arrive()
+            kafka.slow = {4, 5, 6}
+            await operator.round()
+        await operator.until_true(lambda: bool(kafka.flying))
+        origins = await OriginStore(operator.kube).load("u-1", operator.run.run_id)
+        assert [str(tp) for tp, origin in origins.items() if not origin.first_call] == [first]
+        kafka.arrive()
+        for n in range(4):
+            kafka.assign("t", n, 7, 2, 3)
+        await operator.until("Succeeded")
+        assert all(set(held) == {4, 5, 6} for held in kafka.lists("t"))
         await undone(operator)
         assert kafka.lists("t") == [[7, 2, 3]] * 4
 
