@@ -69,6 +69,7 @@ async def test_the_commands(client: KubeClient, namespace: Namespace) -> None:
         (("throttle", "a", "--rate", "5Mi"), "throttle", {"leaderRate": "5Mi", "followerRate": "5Mi"}),
         (("throttle", "a", "--unlimited"), "throttle", {"unlimited": True}),
         (("throttle", "a", "--leader-rate", "1Mi"), "throttle", {"leaderRate": "1Mi"}),
+        (("throttle", "a", "--log-dir-rate", "2Mi"), "throttle", {"leaderRate": "1Mi", "logDirRate": "2Mi"}),
     ):
         done = await command(namespace, *arguments)
         assert done.code == 0, done.err

@@ -16,9 +16,14 @@ _FIELDS = ("leaderRate", "followerRate", "unlimited", "logDirRate")
 @click.command("throttle")
 @click.argument("name")
 @namespace_options
-@click.option("--rate", callback=checked_rate("--rate"), help="Both rates per broker, in bytes per second: 50Mi.")
+@click.option("--rate", callback=checked_rate("--rate"), help="What a broker may send and fetch, per second: 50Mi.")
 @click.option("--leader-rate", callback=checked_rate("--leader-rate"), help="What a broker may send, per second.")
 @click.option("--follower-rate", callback=checked_rate("--follower-rate"), help="What a broker may fetch, per second.")
+@click.option(
+    "--log-dir-rate",
+    callback=checked_rate("--log-dir-rate"),
+    help="What a broker may copy between its log dirs, per second.",
+)
 @click.option("--unlimited", is_flag=True, help="No throttle.")
 @click.option(
     "--cluster-default", is_flag=True, help="The rates of the cluster's KafkaReassignmentThrottle, or the default."
@@ -30,26 +35,29 @@ def throttle(
     rate: str | None,
     leader_rate: str | None,
     follower_rate: str | None,
+    log_dir_rate: str | None,
     unlimited: bool,
     cluster_default: bool,
 ) -> None:
     """Set the throttle of KafkaRebalance NAME, also while it runs.
 
-    With one of --leader-rate and --follower-rate the other side keeps its rate.
+    Rates are in bytes per second per broker. A rate that is not given stays as it is; rates replace --unlimited.
     """
-    sides = {"leaderRate": leader_rate, "followerRate": follower_rate}
-    given = {field: value for field, value in sides.items() if value is not None}
-    if (rate is not None) + bool(given) + unlimited + cluster_default != 1:
-        raise click.UsageError(
-            "give one of --rate, --unlimited and --cluster-default, or some of --leader-rate and --follower-rate"
-        )
+    given = {"leaderRate": leader_rate, "followerRate": follower_rate, "logDirRate": log_dir_rate}
+    if rate is not None:
+        if leader_rate is not None or follower_rate is not None:
+            raise click.UsageError("give either --rate, or --leader-rate and --follower-rate")
+        given |= {"leaderRate": rate, "followerRate": rate}
+    rates = {field: value for field, value in given.items() if value is not None}
+    if bool(rates) + unlimited + cluster_default != 1:
+        raise click.UsageError("give rates, --unlimited or --cluster-default, and only one of them")
     wanted: Json | None
     if cluster_default:
         wanted = None
     elif unlimited:
         wanted = dict.fromkeys(_FIELDS) | {"unlimited": True}
     else:
-        wanted = {"unlimited": None, **(given or dict.fromkeys(sides, rate))}
+        wanted = {"unlimited": None, **rates}
     asyncio.run(_set(scope, name, wanted))
 
 
@@ -74,5 +82,9 @@ def _merged(now: Json | None, wanted: Json) -> Json:
 def _in_words(wanted: Json) -> str:
     if wanted.get("unlimited"):
         return "unlimited"
-    sides = (("leaders send", wanted.get("leaderRate")), ("followers fetch", wanted.get("followerRate")))
-    return ", ".join(f"{what} at most {rate} bytes per second" for what, rate in sides if rate is not None)
+    parts = (
+        ("leaderRate", "leaders send at most {} bytes per second"),
+        ("followerRate", "followers fetch at most {} bytes per second"),
+        ("logDirRate", "each broker copies at most {} bytes per second between its log dirs"),
+    )
+    return ", ".join(text.format(wanted[field]) for field, text in parts if field in wanted)
