@@ -13,7 +13,14 @@ from kafka_rebalance.cli.explain import sentences as words
 from kafka_rebalance.cli.options.parsed_value import ParsedValue
 from kafka_rebalance.cli.tables.console import plain_console, plain_table, print_document
 from kafka_rebalance.cli.tables.load_table import load_table
-from kafka_rebalance.cli.tables.log_dir_table import log_dir_document, log_dir_sentences
+from kafka_rebalance.cli.tables.log_dir_table import (
+    log_dir_document,
+    log_dir_sentences,
+    log_dir_table,
+    partition_log_dir_document,
+    partition_log_dirs,
+    partition_sentences,
+)
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.goals import Strategy
@@ -63,22 +70,31 @@ def explain(
     if points:
         _check_curve(request)
     explained = Explanation(request, make_plan(request))
+    dir_plans = options.log_dir_plans(explained.plan)
     if partition is not None:
         document = documents.of_partition(explained, explained.partition(partition))
+        if dir_plans:
+            moves = partition_log_dirs(dir_plans, partition)
+            document["logDirs"] = partition_log_dir_document(moves)
+            document["why"] += partition_sentences(moves)
+        dir_plans = ()
     elif broker is not None:
         document = documents.of_broker(explained, explained.broker(broker))
+        dir_plans = tuple(found for found in dir_plans if found.broker == broker)
     else:
-        document = documents.of_plan(explained)
-        if dir_plans := options.log_dir_plans(explained.plan):
-            document["logDirs"] = log_dir_document(dir_plans)
-            document["why"] += log_dir_sentences(dir_plans)
+        document = documents.of_plan(explained, log_dirs_move=any(found.moves for found in dir_plans))
         if points:
             document["why"] += words.of_curve(request, unknown_sizes=len(request.partitions) - len(options.sizes))
             document["curve"] = documents.of_curve(curve(request, points))
+    if dir_plans:
+        document["logDirs"] = log_dir_document(dir_plans)
+        document["why"] += log_dir_sentences(dir_plans)
     if output == "table":
         _print(document)
         if explained.plan.load is not None and partition is None and broker is None:
             plain_console().print("", load_table(explained.plan.load))
+        if dir_plans:
+            plain_console().print("", log_dir_table(dir_plans))
     else:
         print_document(document, output)
 

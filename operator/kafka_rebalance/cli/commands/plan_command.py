@@ -151,7 +151,7 @@ class PlanOptions:
     log_dirs: LogDirOptions | None = None
 
     def log_dir_plans(self, made: Plan) -> tuple[DirPlan, ...]:
-        """What moves between log dirs with this plan; nothing without --log-dirs."""
+        """What moves between log dirs with this plan; nothing without --log-dirs and goals.logDirs."""
         return self.log_dirs.plans(self.request, made, self.sizes) if self.log_dirs is not None else ()
 
 
@@ -205,28 +205,27 @@ def plan_options(
     }
     given: dict[str, Any] = {name: value for name, value in goals.items() if value is not None}
     chosen = replace(planning_goals(spec.goals), **given)
+    leaving = _leaving(spec, brokers, decommission)
     request = PlanRequest(
         brokers=described.brokers,
         partitions=with_loads(partitions, chosen.load, model),
-        targets=_targets(described, spec, brokers, decommission),
+        targets=_targets(described, spec, brokers, leaving),
         goals=chosen,
         strategy=Strategy(strategy) if strategy else spec.strategy,
         replication_factor=replication_factor or spec.replication_factor,
         assignment=lists or {},
         capacities={broker: capacity.by_resource() for broker, capacity in described.capacities.items()},
     )
-    _check_options(request, given_lists=lists is not None)
+    _check_options(request, given_lists=lists is not None, leaving=leaving)
     if request.goals.max_data_to_move is not None and (unknown := sorted(p.tp for p in selected if p.tp not in sizes)):
         missing = f"the sizes of {len(unknown)} partitions are unknown, for example {unknown[0]}"
         needed = "a movement budget in bytes requires sizes"
         raise Refused(Reason.SIZES_UNKNOWN, f"{needed}, and {missing}: add them, or use --load-model")
-    wanted = spec.goals.log_dirs if log_dir_band is None and not drained_log_dirs else None
-    if wanted is not None:
-        log_dir_band = wanted.band
-        drained_log_dirs = tuple((BrokerId(row.broker), row.path) for row in wanted.drain)
-    log_dirs = log_dir_options(described, log_dir_band, drained_log_dirs)
+    log_dirs = log_dir_options(described, spec.goals.log_dirs, log_dir_band, drained_log_dirs)
+    for warning in log_dirs.warnings(request) if log_dirs is not None else ():
+        click.echo(f"warning: {warning}", err=True)
     if request.strategy is Strategy.LOG_DIRS and log_dirs is None:
-        raise click.UsageError("--strategy LogDirs requires --log-dirs")
+        raise click.UsageError("--strategy LogDirs requires --log-dirs, or goals.logDirs in the file of --rebalance")
     return PlanOptions(request, sizes, spec, log_dirs)
 
 
@@ -274,14 +273,19 @@ def _warn(described: ClusterFile, selected: list[ClusterPartition], spec: KafkaR
         click.echo(f"warning: broker {b} holds replicas but is not in brokers[]: treated as removed", err=True)
 
 
+def _leaving(spec: KafkaRebalanceSpec, brokers: Replicas | None, decommission: Replicas | None) -> Replicas:
+    """The brokers to be drained."""
+    if decommission is not None:
+        return decommission
+    return tuple(b for b in replicas_of(*spec.brokers.decommission) if b not in (brokers or ()))
+
+
 def _targets(
-    described: ClusterFile, spec: KafkaRebalanceSpec, brokers: Replicas | None, decommission: Replicas | None
+    described: ClusterFile, spec: KafkaRebalanceSpec, brokers: Replicas | None, leaving: Replicas
 ) -> frozenset[BrokerId]:
     include = replicas_of(*spec.brokers.include) if brokers is None else brokers
-    if decommission is None:
-        decommission = tuple(b for b in replicas_of(*spec.brokers.decommission) if b not in (brokers or ()))
     holding = {b for p in described.partitions for b in p.replicas}
-    return eligible_brokers(described.brokers, include, decommission, holding)
+    return eligible_brokers(described.brokers, include, leaving, holding)
 
 
 def _pinned(topics: set[str], patterns: Sequence[str]) -> set[str]:
@@ -291,7 +295,7 @@ def _pinned(topics: set[str], patterns: Sequence[str]) -> set[str]:
         raise click.BadParameter(str(wrong), param_hint="--pin-topics") from wrong
 
 
-def _check_options(request: PlanRequest, *, given_lists: bool) -> None:
+def _check_options(request: PlanRequest, *, given_lists: bool, leaving: Replicas) -> None:
     """Check the rules over several fields, which the CRD has as CEL rules."""
     goals, strategy = request.goals, request.strategy
     if given_lists != (strategy is Strategy.ASSIGNMENT):
@@ -304,6 +308,8 @@ def _check_options(request: PlanRequest, *, given_lists: bool) -> None:
         )
     if strategy is Strategy.LOG_DIRS and request.replication_factor is not None:
         raise click.UsageError("--replication-factor is not allowed with --strategy LogDirs, which leaves lists alone")
+    if strategy is Strategy.LOG_DIRS and leaving:
+        raise click.UsageError("--decommission is not allowed with --strategy LogDirs, which leaves lists alone")
     if len({goal.resource for goal in goals.load}) != len(goals.load):
         raise click.UsageError("--load names a resource twice")
     if not goals.counts and (not goals.load or goals.minimum_gain or goals.balance != Balance.TOTAL):

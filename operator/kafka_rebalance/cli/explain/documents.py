@@ -14,8 +14,8 @@ from kafka_rebalance.planning.explain.explanation import Explanation
 from kafka_rebalance.planning.explain.topic_evenness import TopicCounts
 
 
-def of_plan(explained: Explanation) -> dict[str, Any]:
-    """The whole plan, and every broker."""
+def of_plan(explained: Explanation, *, log_dirs_move: bool = False) -> dict[str, Any]:
+    """The whole plan, and every broker. ``log_dirs_move``: replicas move between log dirs."""
     made, goals = explained.plan, explained.request.goals
     return {
         "plan": {
@@ -34,7 +34,10 @@ def of_plan(explained: Explanation) -> dict[str, Any]:
         **({"budget": _budget(goals, reached=explained.budget_reached)} if goals.limited else {}),
         **({"withoutLimits": _without_limits(explained.whole)} if explained.cut_short else {}),
         **({"topics": _topics(explained.topics)} if explained.topics else {}),
-        "why": [*words.of_plan(explained), *(load_sentences(made.load) if made.load else ())],
+        "why": [
+            *words.of_plan(explained, log_dirs_move=log_dirs_move),
+            *(load_sentences(made.load) if made.load else ()),
+        ],
         "brokers": [_broker(account, topical=explained.topics is not None) for account in explained.brokers],
     }
 

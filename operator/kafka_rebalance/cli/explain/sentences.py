@@ -41,8 +41,8 @@ _WHY = {
 }
 
 
-def of_plan(explained: Explanation) -> list[str]:
-    """Explains the whole plan."""
+def of_plan(explained: Explanation, *, log_dirs_move: bool = False) -> list[str]:
+    """Explains the whole plan. ``log_dirs_move``: replicas move between log dirs, so the plan is not empty."""
     made, request = explained.plan, explained.request
     replicas = counted(sum(account.before for account in explained.brokers), "replica")
     partitions, brokers = counted(len(explained.planned), "partition"), counted(len(request.targets), "broker")
@@ -51,7 +51,8 @@ def of_plan(explained: Explanation) -> list[str]:
     lines += limits.of_plan(explained)
     lines += _leaving(Counter(departure.why for departure in explained.departures))
     if made.reason != Reason.GAIN_TOO_SMALL:
-        lines += [] if made.partitions else ["Nothing moves: the plan is empty."]
+        nothing = "No replica moves to another broker." if log_dirs_move else "Nothing moves: the plan is empty."
+        lines += [] if made.partitions else [nothing]
         lines.append(_certificate(explained))
     if made.partitions:
         led = Counter(explained.led(p) for p in made.partitions if p.leader_moves)

@@ -1,5 +1,6 @@
 """What a plan does to the log dirs of brokers, as text and as a document."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from kafka_rebalance.cli.tables.phrases import counted
 from kafka_rebalance.model.plan import PlannedPartition
 from kafka_rebalance.model.reassignment_file import ANY_DIR
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
-from kafka_rebalance.planning.log_dirs import DirPlan
+from kafka_rebalance.planning.log_dirs import DirMove, DirPlan
 from kafka_rebalance.units import format_bytes
 
 _MOST_ROWS = 40
@@ -28,6 +29,51 @@ def log_dirs_row(p: PlannedPartition, places: Places) -> dict[str, list[str]]:
     """Kafka's ``log_dirs`` of a partition, if it has a replica that moves or is placed."""
     found = [places.get((p.tp, b), ANY_DIR) for b in p.target]
     return {"log_dirs": found} if set(found) != {ANY_DIR} else {}
+
+
+def log_dir_cells(plans: Iterable[DirPlan]) -> Mapping[TopicPartition, str]:
+    """``1: /a -> /b`` by partition, of the replicas that move, and ``1: /b`` of those that are placed."""
+    found: defaultdict[TopicPartition, list[str]] = defaultdict(list)
+    for of in plans:
+        for move in of.moves:
+            came = f"{move.before} -> " if move.before is not None else ""
+            found[move.tp].append(f"{of.broker}: {came}{move.after}")
+    return {tp: ", ".join(rows) for tp, rows in found.items()}
+
+
+def partition_log_dirs(plans: Iterable[DirPlan], tp: TopicPartition) -> Sequence[tuple[DirPlan, DirMove]]:
+    """The moves of one partition."""
+    return [(found, move) for found in plans for move in found.moves if move.tp == tp]
+
+
+def partition_sentences(moves: Sequence[tuple[DirPlan, DirMove]]) -> Iterable[str]:
+    """What becomes of its replicas, and why."""
+    if not moves:
+        yield "Its replicas stay in their log dirs."
+    for found, move in moves:
+        if move.before is None:
+            yield f"The new replica on broker {found.broker} is placed in log dir {move.after}."
+        else:
+            which = f"The replica on broker {found.broker} moves from log dir {move.before} to {move.after}"
+            yield f"{which} ({format_bytes(move.size)}): {_why(found, move)}."
+
+
+def _why(found: DirPlan, move: DirMove) -> str:
+    uses = {use.path: use for use in found.dirs}
+    before = uses[move.before or move.after]
+    if before.allowed is None:
+        return f"{before.path} is drained"
+    if before.before > before.allowed:
+        return f"{before.path} is above its band"
+    return f"exchanged for a replica of {move.after}, which is above its band"
+
+
+def partition_log_dir_document(moves: Iterable[tuple[DirPlan, DirMove]]) -> list[dict[str, Any]]:
+    """The moves of one partition; ``before`` is null for a new replica, whose bytes come from another broker."""
+    return [
+        {"broker": found.broker, "before": move.before, "after": move.after, "bytes": move.size}
+        for found, move in moves
+    ]
 
 
 def log_dir_sentences(plans: Sequence[DirPlan]) -> Iterable[str]:

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from kafka_rebalance.cli.tables.console import plain_console, plain_table
 from kafka_rebalance.cli.tables.load_table import load_sentences, load_table
-from kafka_rebalance.cli.tables.log_dir_table import log_dir_sentences, log_dir_table
+from kafka_rebalance.cli.tables.log_dir_table import log_dir_cells, log_dir_sentences, log_dir_table
 from kafka_rebalance.cli.tables.phrases import ids, proof
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.topology import TopicPartition
@@ -29,7 +29,7 @@ def print_plan(
     """``shown`` are the partitions to list; ``sizes`` (bytes) lacks those of unknown size."""
     console = plain_console()
     if shown:
-        console.print(_changes(shown), "")
+        console.print(_changes(shown, dir_plans), "")
     console.print(_brokers(made, request), "")
     if made.load is not None:
         console.print(load_table(made.load), "")
@@ -39,17 +39,21 @@ def print_plan(
         console.print(log_dir_table(dir_plans), "")
         for sentence in log_dir_sentences(dir_plans):
             console.print(sentence)
-    if request.partitions and not made.partitions:
+    if request.partitions and not made.partitions and not any(found.moves for found in dir_plans):
         console.print(made.reason or "balanced already", ": nothing to move", sep="")
-    console.print(f"{made.replica_moves} replica moves ({proof(made.certificate)}), {_to_copy(made, sizes)}")
+    between = " between brokers" if dir_plans else ""
+    console.print(f"{made.replica_moves} replica moves{between} ({proof(made.certificate)}), {_to_copy(made, sizes)}")
     console.print(f"{made.leader_moves} preferred leaders change, {made.rack_violations} rack violations remain")
     console.print(f"planned in {seconds:.2f} s, {made.hash}", soft_wrap=True)
 
 
-def _changes(shown: Sequence[PlannedPartition]) -> Table:
-    table = plain_table("TOPIC-PARTITION", "CURRENT", "TARGET", "NEW REPLICAS", padding=_PADDING)
+def _changes(shown: Sequence[PlannedPartition], dir_plans: Sequence[DirPlan]) -> Table:
+    places = log_dir_cells(dir_plans)
+    columns = ("TOPIC-PARTITION", "CURRENT", "TARGET", "NEW REPLICAS", *(("LOG DIRS",) if places else ()))
+    table = plain_table(*columns, padding=_PADDING)
     for p in shown:
-        table.add_row(str(p.tp), ids(p.current), ids(p.target), ids(p.added) or "-")
+        of_dirs = (places.get(p.tp, "-"),) if places else ()
+        table.add_row(str(p.tp), ids(p.current), ids(p.target), ids(p.added) or "-", *of_dirs)
     return table
 
 
