@@ -69,7 +69,6 @@ class Reason(StrEnum):
     CONTESTED = "Contested", "the throttle is reverted repeatedly by another actor; the message names likely ones"
     THROTTLE_LEDGER_DAMAGED = "ThrottleLedgerDamaged", "the record of what to restore is unreadable; nothing is guessed"
     RESTORING = "Restoring", "the resource is being deleted and its changes in Kafka are being restored"
-    PLAN_HASH_IGNORED = "PlanHashIgnored", "spec.approval.planHash is set, and the policy is not Manual"
     PATTERN_MATCHES_NOTHING = "PatternMatchesNothing", "an expression in spec.topics matches no topic of the cluster"
     VERY_LOW_RATE = "VeryLowRate", "a rate is so low that it is probably meant in another unit"
     VERSION_RECORDED = "VersionRecorded", "the behaviour of this Kafka version is on record"

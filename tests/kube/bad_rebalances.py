@@ -163,6 +163,14 @@ BAD_REBALANCES: list[BadInput] = [
         "spec.approval.planHash",
         "must be a hash as in status.plan.hash: sha256: and 64 hexadecimal digits",
     ),
+    *(
+        said_by_both(
+            {"approval": {**policy, "planHash": f"sha256:{0:064}"}},
+            "spec.approval.planHash",
+            "requires policy: Manual; with Automatic, the plan is executed without approval",
+        )
+        for policy in ({"policy": "Automatic"}, {})
+    ),
 ]
 
 BAD_THROTTLES: list[BadInput] = [

@@ -38,7 +38,7 @@ class ConditionType(StrEnum):
     VERSION_RECORDED = "VersionRecorded"
     """Reports that the behaviour of the cluster's Kafka version is on record; holds nothing back."""
     SPEC_WARNING = "SpecWarning"
-    """Reports that settings have no effect or are probably mistakes; absent if there are none."""
+    """Reports that settings are probably mistakes; absent if there are none."""
     PERMITTED = "Permitted"
     """False while a permission in Kafka is known to be missing, and absent otherwise."""
 

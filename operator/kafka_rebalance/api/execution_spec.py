@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from kafka_rebalance.api.fields import MAX_INT32, ApiModel, ByteCount, Form, PositiveInt, Rate, Seconds, rule, rules
 from kafka_rebalance.execution.windows import MACROS, Window
@@ -147,20 +147,39 @@ class Execution(ApiModel):
     )
 
 
+_HASH_WITHOUT_MANUAL = "requires policy: Manual; with Automatic, the plan is executed without approval"
+
+
 class Approval(ApiModel):
     """Whether the plan requires approval, and how much drift it tolerates."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule("!has(self.planHash) || self.policy == 'Manual'", _HASH_WITHOUT_MANUAL, fieldPath=".planHash")
+        )
+    )
 
     policy: ApprovalPolicy = Field(
         default=ApprovalPolicy.AUTOMATIC,
         description="Automatic: the plan is executed at once. Manual: it is executed when planHash equals "
         "status.plan.hash.",
     )
-    plan_hash: PlanHash | None = Field(default=None, description="Hash of the approved plan, from status.plan.hash.")
+    plan_hash: PlanHash | None = Field(
+        default=None, description="Hash of the approved plan, from status.plan.hash. Requires policy: Manual."
+    )
     drift_budget: Annotated[int, Field(ge=0, le=100)] = Field(
         default=10,
         description="Percentage of the replica moves that may become invalid because others change the cluster. "
         "Partitions that differ from what was planned leave the run. Above this percentage, a new plan is made.",
     )
+
+    @field_validator("plan_hash")
+    @classmethod
+    def _with_manual(cls, plan_hash: str | None, found: ValidationInfo) -> str | None:
+        # An invalid policy is not among the data; its own error says enough.
+        if plan_hash is not None and found.data.get("policy") is ApprovalPolicy.AUTOMATIC:
+            raise ValueError(_HASH_WITHOUT_MANUAL)
+        return plan_hash
 
 
 class Rollback(ApiModel):

@@ -1,11 +1,10 @@
-"""Settings that are valid, and either have no effect or are probably a mistake: what to write instead. Pure."""
+"""Settings that are valid and probably a mistake: what to write instead. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
 
-from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec, Topics
 from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleSpec
 from kafka_rebalance.api.topic_patterns import TopicFilter
@@ -22,10 +21,7 @@ SpecWarning = tuple[Reason, str]
 
 def rebalance_warnings(spec: KafkaRebalanceSpec) -> list[SpecWarning]:
     """The warnings of a KafkaRebalance that do not depend on the cluster."""
-    found = []
-    if spec.approval.plan_hash is not None and spec.approval.policy is not ApprovalPolicy.MANUAL:
-        text = "spec.approval.planHash has no effect: the plan is executed without approval; set policy: Manual"
-        found.append((Reason.PLAN_HASH_IGNORED, text))
+    found: list[SpecWarning] = []
     if spec.throttle is not None:
         found += _low(("spec.throttle.leaderRate", spec.throttle.leader_rate))
         found += _low(("spec.throttle.followerRate", spec.throttle.follower_rate))

@@ -32,14 +32,14 @@ class TestExpressions:
         await operator.until_true(lambda: warning(operator) is None)
 
 
-class TestApproval:
-    async def test_a_hash_without_the_policy(self):
+class TestRates:
+    async def test_several_warnings(self):
         """From the first round on, beside what the plan says."""
-        approval = {"planHash": f"sha256:{'0' * 64}"}
-        operator = applied(approval=approval, topics={"include": ["t", "u"]})
+        throttle = {"leaderRate": 1000, "followerRate": "50Mi"}
+        operator = applied(throttle=throttle, topics={"include": ["t", "u"]})
         await operator.until_flying()
         reason, message = warning(operator)
-        assert reason == "PlanHashIgnored"
-        assert message.endswith("set policy: Manual; spec.topics.include[1]: 'u' matches no topic")
-        operator.edit(approval={**approval, "policy": "Manual"})
+        assert reason == "VeryLowRate"
+        assert message.endswith("50Mi means 50 MiB/s; spec.topics.include[1]: 'u' matches no topic")
+        operator.edit(throttle={**throttle, "leaderRate": "50Mi"})
         await operator.until_true(lambda: warning(operator)[0] == "PatternMatchesNothing")
