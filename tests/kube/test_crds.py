@@ -139,7 +139,6 @@ class TestTaken:
             "parallelReplicaCount": 1,
             "parallelPartitionCount": 100,
             "parallelLeaderMovements": 20,
-            "maxConcurrentReplicaMovements": 2147483647,
             "maxUnhealthy": 0,
             "brokerSettleTime": "1m",
             "stallTimeout": "15m",

@@ -59,7 +59,7 @@ def clusters(draw):
     for name in draw(st.sampled_from(["a", "ab", "ab", "abc"])):
         rows = draw(st.lists(partitions(name), min_size=3, max_size=10, unique_by=lambda row: row[0]))
         states |= {tp: state for tp, _, state, _ in rows}
-        limits = Limits(1, draw(LIMIT), draw(LIMIT), draw(LIMIT), draw(CAP), draw(CAP))
+        limits = Limits(1, draw(LIMIT), draw(LIMIT), draw(CAP), draw(CAP), draw(CAP))
         sizes = {tp: size for tp, _, _, size in rows if size != 1}  # 1: unknown
         shares.append(RebalanceShare({tp: status for tp, status, _, _ in rows}, sizes, limits))
     for tp, _, state, _ in draw(st.lists(partitions("elsewhere"), max_size=2, unique_by=lambda row: row[0])):

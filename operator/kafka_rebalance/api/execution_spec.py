@@ -108,10 +108,10 @@ class Execution(ApiModel):
         description="Maximum number of partitions in flight whose leader changes (KIP-435 "
         "reassignment.parallel.leader.movements).",
     )
-    max_concurrent_replica_movements: PositiveInt = Field(
-        default=MAX_INT32,
+    max_concurrent_replica_movements: PositiveInt | None = Field(
+        default=None,
         description="Maximum number of replicas being added, over all partitions (KIP-435 "
-        "reassignment.max.concurrent.replica.movements).",
+        "reassignment.max.concurrent.replica.movements). Absent: no limit.",
     )
     max_per_broker: MaxPerBroker = Field(
         default=MaxPerBroker(),

@@ -39,7 +39,7 @@ class Limits:
     parallel_replicas: int
     parallel_partitions: int
     parallel_leader_movements: int
-    max_concurrent_replicas: int
+    max_concurrent_replicas: int | None
     per_broker_in: int | None = None
     per_broker_out: int | None = None
 

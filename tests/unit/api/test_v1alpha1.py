@@ -35,7 +35,7 @@ class TestDefaults:
         read = spec()
         execution = read.execution
         assert (execution.parallel_replica_count, execution.parallel_partition_count) == (1, 100)
-        assert (execution.parallel_leader_movements, execution.max_concurrent_replica_movements) == (20, 2147483647)
+        assert (execution.parallel_leader_movements, execution.max_concurrent_replica_movements) == (20, None)
         assert execution.stall_timeout_seconds == 900
         assert not execution.suspend
         assert read.throttle is None
