@@ -1,5 +1,6 @@
 """The CRDs on a real API server: invalid resources are refused with the path of the field."""
 
+import json
 import re
 from typing import Any
 
@@ -125,6 +126,46 @@ class TestRefusals:
         spec = namespace.get("kafkaconnections")["spec"]
         assert spec["bootstrapServers"] == "b:1"
         assert spec.get("allowedNamespaces") == allowed
+
+
+class TestSelected:
+    """`kubectl get --field-selector`."""
+
+    @pytest.mark.parametrize(
+        ("kind", "one", "other", "selector"),
+        [
+            ("KafkaRebalance", {"execution": {"suspend": True}}, {}, "spec.execution.suspend=true"),
+            ("KafkaRebalance", {"approval": {"policy": "Manual"}}, {}, "spec.approval.policy=Manual"),
+            ("KafkaRebalance", {"strategy": "ForcedMovesOnly"}, {}, "spec.strategy!=MinimalMovement"),
+            (
+                "KafkaRebalance",
+                {"kafka": {"connectionRef": {"name": "prod"}}},
+                {},
+                "spec.kafka.connectionRef.name=prod",
+            ),
+            ("KafkaReassignmentThrottle", {"freeze": True}, {}, "spec.freeze=true"),
+        ],
+    )
+    def test_by_spec(
+        self, namespace: Namespace, kind: str, one: dict[str, Any], other: dict[str, Any], selector: str
+    ) -> None:
+        namespace.apply(kind, one, "a")
+        namespace.apply(kind, other, "b")
+        assert selected(namespace, kind, selector) == [f"{kind.lower()}.kafkarebalance.dev/a"]
+
+    @pytest.mark.parametrize("kind", ["KafkaRebalance", "KafkaReassignmentThrottle", "KafkaConnection"])
+    def test_by_cluster(self, namespace: Namespace, kind: str) -> None:
+        spec = INLINE if kind == "KafkaConnection" else {}
+        for name in ("a", "b"):
+            namespace.apply(kind, spec, name)
+        status = json.dumps({"status": {"observedGeneration": 1, "clusterId": "MkU3OEVBNTcwNTJENDM2Qg"}})
+        plural = f"{kind.lower()}.kafkarebalance.dev"
+        namespace.kubectl("patch", plural, "b", "--subresource=status", "--type=merge", "-p", status)
+        assert selected(namespace, kind, "status.clusterId=MkU3OEVBNTcwNTJENDM2Qg") == [f"{plural}/b"]
+
+
+def selected(namespace: Namespace, kind: str, selector: str) -> list[str]:
+    return namespace.kubectl("get", kind.lower(), "--field-selector", selector, "-o", "name").split()
 
 
 class TestTaken:

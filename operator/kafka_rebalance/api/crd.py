@@ -43,12 +43,16 @@ class _Resource:
     """name, type, JSON path, description"""
     wide: tuple[tuple[str, str, str, str], ...] = ()
     """More columns, for `kubectl get -o wide`."""
+    selectable: tuple[str, ...] = ()
+    """JSON paths of the fields that `kubectl get --field-selector` takes, with ``_SELECTABLE`` at most eight."""
 
 
 _STATE = '.status.conditions[?(@.type=="Ready")].reason'
 _CLUSTER = ("Cluster", "string", ".status.clusterId", "Id of the Kafka cluster.")
 _CATEGORY = "kafka-rebalance"
 """`kubectl get kafka-rebalance` lists all kinds. Not "kafka" or "strimzi", which Strimzi's resources have."""
+_SELECTABLE = ".status.clusterId"
+_CONNECTION = ".spec.kafka.connectionRef.name"
 _AGE = ("Age", "date", ".metadata.creationTimestamp", "Time since the resource was created.")
 
 _RESOURCES = (
@@ -85,6 +89,7 @@ _RESOURCES = (
             ("Approval", "string", ".spec.approval.policy", "Whether the plan requires approval."),
             ("Completed", "string", ".status.completedAt", "When the last run ended."),
         ),
+        selectable=(".spec.strategy", ".spec.approval.policy", ".spec.execution.suspend", _CONNECTION),
     ),
     _Resource(
         model=v1alpha1.KafkaReassignmentThrottle,
@@ -100,6 +105,7 @@ _RESOURCES = (
             _AGE,
         ),
         wide=(_CLUSTER, ("Freeze", "boolean", ".spec.freeze", "Whether no rebalance submits new steps.")),
+        selectable=(".spec.freeze", _CONNECTION),
     ),
 )
 
@@ -140,6 +146,7 @@ def _definition(resource: _Resource) -> Schema:
                         {"name": name, "type": kind_, "jsonPath": path, "description": description, "priority": 1}
                         for name, kind_, path, description in resource.wide
                     ],
+                    "selectableFields": [{"jsonPath": path} for path in (*resource.selectable, _SELECTABLE)],
                     "schema": {"openAPIV3Schema": _root(resource.model)},
                 }
             ],

@@ -94,6 +94,17 @@ class TestKubectl:
             assert priorities[-1] == 1
             assert len({column["name"] for column in columns}) == len(columns)
 
+    def test_selectable_fields(self) -> None:
+        """What `--field-selector` takes: at most eight single values per kind, as the API server requires."""
+        known = dict(all_fields())
+        for definition in definitions().values():
+            (version,) = definition["spec"]["versions"]
+            paths = [found["jsonPath"] for found in version["selectableFields"]]
+            assert ".status.clusterId" in paths
+            assert len(set(paths)) == len(paths) <= 8
+            for path in paths:
+                assert known[f"{definition['spec']['names']['kind']}{path}"]["type"] in {"string", "boolean", "integer"}
+
     def test_times_are_times(self) -> None:
         """A client may sort and compare them."""
         status = dict(all_fields())
