@@ -1,7 +1,7 @@
 """Which throttle each resource claims: rates, their source, and the replicas that move now. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.execution.reassignment_throttle import (
@@ -21,7 +21,7 @@ from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 DEFAULT_RATE = 50 * 2**20
-"""Bytes per second per broker and side where no resource sets a rate: full speed must be asked for."""
+"""Bytes per second per broker and side, on brokers for which no resource sets a rate: full speed must be asked for."""
 
 
 def rates_of(desired: Desired, resource: KafkaReassignmentThrottle | None) -> tuple[ClusterRates, str]:
@@ -30,10 +30,10 @@ def rates_of(desired: Desired, resource: KafkaReassignmentThrottle | None) -> tu
     The cluster's throttle resource holds for everything; a rebalance's own throttle can only be lower.
     """
     shared = cluster_rates(resource)
-    mine, _ = _own_rates(desired, shared)
-    own_rows = resource.spec.rates_on(BrokerId(row.id) for row in resource.spec.brokers) if resource else {}
+    mine, asked = _own_rates(desired, shared)
+    claim = Claim(mine, overrides={} if asked else _without_default(resource))
     bound = _lower(mine, shared)
-    rates = ClusterRates(bound, {broker: _lower(mine, row) for broker, row in own_rows.items()})
+    rates = ClusterRates(bound, {broker: _lower(claim.on(broker), row) for broker, row in _rows(resource).items()})
     source = throttle_claim_name(resource) if resource else ""
     if desired.spec.throttle is not None and desired.spec.throttle.of_reassignments:
         return rates, "spec.throttle" if bound == mine else f"{source}, below spec.throttle"
@@ -80,19 +80,20 @@ def claims_of(
         mine = {*partitions_to_read(assessment), *orders}
         mine = {tp for tp in mine if not any(run is not None and tp in run.move_of for run in ahead)}
         states = [(tp, cluster.partitions[tp]) for tp in sorted(mine) if tp in cluster.partitions]
-        copied = moving_now(states, orders, relieve=_fetches_throttled(own, ruling))
+        claim = Claim(own, opened.brokers, overrides={} if asked else _without_default(ruling), asked=asked)
+        copied = moving_now(states, orders, relieve=_fetches_throttled(claim, ruling))
         relieved[desired.uid] = copied.relieved
-        claim = Claim(own, opened.brokers, copied.entries, asked=asked)
+        claim = replace(claim, entries=copied.entries)
         if binds(claim, blocked=assessment.step_block is not None or rebalance.memory.problem is not None):
             claims[claim_name(desired)] = claim
     if ruling is not None and ruling.spec.sets_rates and (claims or foreign):
-        others = moving_now(foreign.items(), {}, relieve=_fetches_throttled(Rates(), ruling))
+        others = moving_now(foreign.items(), {}, relieve=_fetches_throttled(Claim(Rates()), ruling))
         parts = [*claims.values(), Claim(Rates(), _brokers(foreign.values()), others.entries)]
         claims[throttle_claim_name(ruling)] = Claim(
             shared,
             frozenset[BrokerId]().union(*(part.brokers for part in parts)),
             united(part.entries for part in parts),
-            ruling.spec.rates_on(BrokerId(row.id) for row in ruling.spec.brokers),
+            _rows(ruling),
         )
     for rebalance in rebalances:
         if (of_log_dirs := _log_dir_claim(rebalance)) is not None:
@@ -179,12 +180,23 @@ def cluster_rates(ruling: KafkaReassignmentThrottle | None) -> Rates:
     return Rates(ruling.spec.leader_rate, ruling.spec.follower_rate) if ruling else Rates()
 
 
-def _fetches_throttled(own: Rates, ruling: KafkaReassignmentThrottle | None) -> Callable[[Iterable[BrokerId]], bool]:
-    """Whether on each of some brokers the followers' side has a rate, the rebalance's own or the resource's."""
+def _rows(ruling: KafkaReassignmentThrottle | None) -> dict[BrokerId, Rates]:
+    """The rates on the brokers that the cluster's throttle resource names."""
+    return ruling.spec.rates_on(BrokerId(row.id) for row in ruling.spec.brokers) if ruling else {}
+
+
+def _without_default(ruling: KafkaReassignmentThrottle | None) -> dict[BrokerId, Rates]:
+    """What the default asks for on brokers for which the resource sets a rate: nothing."""
+    return {broker: Rates() for broker, rates in _rows(ruling).items() if rates != Rates()}
+
+
+def _fetches_throttled(own: Claim, ruling: KafkaReassignmentThrottle | None) -> Callable[[Iterable[BrokerId]], bool]:
+    """Whether on each of some brokers the followers' side has a rate, of the rebalance's claim or the resource."""
 
     def are(brokers: Iterable[BrokerId]) -> bool:
-        shared = ruling.spec.rates_on(brokers).values() if ruling is not None else ()
-        return own.follower is not None or (bool(shared) and all(rates.follower is not None for rates in shared))
+        given = set(brokers)
+        shared = ruling.spec.rates_on(given) if ruling is not None else {}
+        return all(own.on(b).follower is not None or shared.get(b, Rates()).follower is not None for b in given)
 
     return are
 

@@ -51,6 +51,13 @@ class TestRates:
         """A resource that only freezes sets no rate."""
         assert rates_of(desired(), throttle(freeze=True))[0].general == Rates(DEFAULT_RATE, DEFAULT_RATE)
 
+    def test_the_default_does_not_apply_to_brokers_with_a_rate(self):
+        """The resource only sets a rate on broker 2, above the default; it says nothing about broker 3."""
+        rows = [{"id": 2, "leaderRate": "100Mi"}, {"id": 3, "leaderRate": -1}]
+        default = Rates(DEFAULT_RATE, DEFAULT_RATE)
+        rates, _ = rates_of(desired(), throttle(brokers=rows))
+        assert rates == ClusterRates(default, {2: Rates(100 * 2**20, None), 3: default})
+
     def test_without_its_own_the_clusters_throttle_rules(self):
         """Both sides as set there: an unset side stays unset."""
         rates, source = rates_of(desired(), throttle(leaderRate="10Mi"))
@@ -179,6 +186,12 @@ class TestClaims:
         (claim,) = self.claims(running(0)).values()
         assert set(self.claims(running(0))) == set(self.claims(running(0, throttle={"leaderRate": 5})))
         assert (claim.rates, claim.asked) == (Rates(DEFAULT_RATE, DEFAULT_RATE), False)
+
+    def test_the_default_claims_nothing_on_brokers_with_a_rate(self):
+        """There the claim of the resource that sets the rate applies alone."""
+        rows = throttle(brokers=[{"id": 3, "followerRate": "100Mi"}])
+        claim = self.claims(running(0), ruling=rows)["KafkaRebalance kafka/r"]
+        assert (claim.on(1), claim.on(3)) == (Rates(DEFAULT_RATE, DEFAULT_RATE), Rates())
 
     def test_full_speed_lists_what_moves_without_a_rate(self):
         """It shares the replication throttle (KIP-542)."""
