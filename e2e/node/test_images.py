@@ -12,6 +12,8 @@ from e2e.node.release import ROOT
 
 pytestmark = pytest.mark.node
 
+SPARK_AND_JAVA_BYTES = 500_000_000
+
 CLUSTER = {
     "brokers": [{"id": number, "rack": None} for number in range(1, 6)],
     "partitions": [
@@ -53,7 +55,7 @@ class TestOperator:
         done = docker.run(OPERATOR, "pipeline", "load-model", "--lake", "/tmp")
         assert done.returncode == 1
         assert "ExtraMissing" in done.stderr
-        assert docker.size_bytes(OPERATOR) < docker.size_bytes(PIPELINE) / 2
+        assert docker.size_bytes(OPERATOR) < docker.size_bytes(PIPELINE) - SPARK_AND_JAVA_BYTES
 
     def test_imports_without_compiling(self, docker: Docker) -> None:
         """The image contains the bytecode of our modules, because the operator runs with a read-only root."""

@@ -103,7 +103,6 @@ class TestWarnings:
     @pytest.mark.parametrize(
         ("spec", "says"),
         [
-            ({"approval": {"planHash": f"sha256:{'0' * 64}"}}, "spec.approval.planHash has no effect: the plan is "),
             ({"throttle": {"followerRate": 50}}, "spec.throttle.followerRate: 50 B/s is very low: 1 GiB takes 248d"),
             ({"topics": {"exclude": ["__*"]}}, "spec.topics.exclude[0]: '__*' matches no topic; it is an RE2 expr"),
             ({"topics": {"exclude": ["x", "t"]}}, "spec.topics.exclude[0]: 'x' matches no topic\n"),
