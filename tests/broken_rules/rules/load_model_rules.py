@@ -9,7 +9,7 @@ LOAD_MODEL_RULES = (
         "reconcile/runs/known_loads.py",
         "new_copy = _new_copy(state, here)",
         "new_copy = None",
-        ("tests/unit/reconcile/runs/test_known_loads.py::TestThePlan::test_counts_live_bytes",),
+        ("tests/unit/reconcile/runs/test_known_loads.py::TestKnownLoads::test_live_sizes_win_over_the_models",),
     ),
     BrokenRule(
         "stale-load-model",
