@@ -40,7 +40,7 @@ class Cluster:
         async def once():
             await self.keeper.load()
             uncovered = await self.keeper.apply_claims(claims, ALIVE, mode, (), elsewhere)
-            await self.keeper.restore_unclaimed(ALIVE, elsewhere)
+            await self.keeper.restore_finished(ALIVE, elsewhere)
             return uncovered
 
         self.now += 2

@@ -61,7 +61,7 @@ class Process:
         try:
             await self.keeper.load()
             uncovered = await self.keeper.apply_claims(claims, BROKERS)
-            await self.keeper.restore_unclaimed(BROKERS)
+            await self.keeper.restore_finished(BROKERS)
         except Killed:
             self.restart()
         self.kafka.calls_left = None

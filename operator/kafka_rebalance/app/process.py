@@ -148,7 +148,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
         parts.watch = watch = Watch(settings.namespaces, seen)
         watch.start()
         await _first_of(
-            _said_when_ready(watch, settings.namespaces),
+            _log_when_ready(watch, settings.namespaces),
             _overlooking(watch, settings.namespaces, supervisor),
             stop.wait(),
             watch.failed.wait(),
@@ -192,8 +192,8 @@ async def _listed(namespaces: Sequence[str], supervisor: Supervisor) -> None:
             return
 
 
-async def _said_when_ready(watch: Watch, namespaces: Sequence[str]) -> None:
-    """Does not return."""
+async def _log_when_ready(watch: Watch, namespaces: Sequence[str]) -> None:
+    """Log once that kopf watches every kind; then wait until cancelled."""
     await watch.ready.wait()
     log.info("operator ready: watching %s", ", ".join(namespaces) or "all namespaces")
     await asyncio.Event().wait()
@@ -209,13 +209,14 @@ async def _overlooking(watch: Watch, namespaces: Sequence[str], supervisor: Supe
         before = watch.overlooked
         await asyncio.sleep(_DISCOVERY_SECONDS)
         overlooked = before & watch.overlooked
-        if overlooked and await _can_be_listed(namespaces, supervisor):
+        if overlooked and await _take_in_again(namespaces, supervisor):
             names = ", ".join(sorted(overlooked))
             log.warning("not watching %s: the API server's discovery did not list it; reading it again", names)
             return
 
 
-async def _can_be_listed(namespaces: Sequence[str], supervisor: Supervisor) -> bool:
+async def _take_in_again(namespaces: Sequence[str], supervisor: Supervisor) -> bool:
+    """List all resources again for the supervisor. False: a kind cannot be listed."""
     try:
         await supervisor.know(namespaces)
     except RebalanceError:

@@ -1,6 +1,7 @@
 """Pure planning: from where replicas are to where they should be. No I/O, no clock, no randomness.
 
-``plan`` (planner.py) is the only entry point. The steps are: instance -> balance -> placement -> order.
+``planner.plan`` makes a plan; ``planner.py`` states the objectives in order. ``log_dirs`` places the planned replicas
+in log dirs, and ``explain`` says why a plan is as it is.
 """
 
 from kafka_rebalance.planning.planner import plan

@@ -1,6 +1,6 @@
 """The engine of each Kafka cluster, which works with the client of the cluster's owner.
 
-Claims of one cluster id are let in one after the other, because what is on record and who has the engine must agree.
+Claims of one cluster id are processed one at a time, because the record of the owner and the running engine must agree.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _REMEMBER_SECONDS = 3600.0
 _LAST_ROUND_SECONDS = 120.0
 """How long the new owner of a cluster waits for the last round of the former one's engine."""
 _LATE_SECONDS = 15.0
-"""Then no request to Kafka or to the API server that a cancelled round had begun is under way any more."""
+"""After this time no request of a cancelled round, to Kafka or to the API server, is in progress."""
 
 
 class Running(NamedTuple):
@@ -85,7 +85,7 @@ class Engines:
         return self._running.get(cluster_id)
 
     def rounds(self) -> dict[str, float]:
-        """By cluster id, how many seconds no call of its engine's present round has ended; infinite: the engine has."""
+        """By cluster id: seconds since a call of the round last ended; infinite if the task of the engine has ended."""
         found = {
             key: math.inf if running.task.done() else running.engine.silent_seconds
             for key, running in self._running.items()
@@ -149,7 +149,7 @@ class Engines:
             log.warning("bindings of clusters stay on record: %s", error.message)
 
     async def keep_remembering(self) -> None:
-        """Renew by what each cluster is known, as its brokers and topics come and go."""
+        """Every hour, update the ids of brokers and topics in each binding, by which a cluster is recognised."""
         while True:
             await asyncio.sleep(_REMEMBER_SECONDS)
             for cluster_id, running in list(self._running.items()):

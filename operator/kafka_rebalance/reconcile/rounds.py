@@ -121,7 +121,7 @@ class Rounds:
             await self._report_running(running, look.observation.cluster)
         else:
             await self._keep_throttle(info)
-        await self.throttle.restore_unclaimed(info, self.rebalances.values())
+        await self.throttle.restore_finished(info, self.rebalances.values())
         await self._close(running, info)
         self._recorder.keep_ended()
         for rebalance in rebalances:

@@ -1,7 +1,7 @@
 """Assigns resources to the Kafka clusters they name, and keeps one engine per cluster running while one names it.
 
 An engine works with the client of the cluster's owner, and a resource gets to it by a connection of that owner only.
-Watch events are stored here and wake the engine; nothing is decided. If a cluster cannot be reached, the resources that
+Watch events are stored here and wake the engine. If a cluster cannot be reached, the resources that
 name it say so and the connection is retried, while the engines of other clusters go on.
 """
 
@@ -95,7 +95,7 @@ class Supervisor:
         return self._lasting.failed
 
     def rounds(self) -> dict[str, float]:
-        """By cluster id, how many seconds no call of its engine's present round has ended; infinite: the engine has."""
+        """By cluster id: seconds since a call of the round last ended; infinite if the task of the engine has ended."""
         return self._engines.rounds()
 
     def seen(self, plural: str, body: dict[str, Any], *, deleted: bool) -> None:

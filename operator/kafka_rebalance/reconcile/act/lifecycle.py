@@ -359,7 +359,7 @@ class Lifecycle:
         return [run for run in await self._handed_over(uid) if self._cluster_id in {"", run.cluster_id}]
 
     async def _handed_over(self, uid: str) -> list[Run]:
-        """None if its own has started or ended: that began with the origins of what had been handed over."""
+        """Empty if the resource's own run has started or ended: that run began with the origins of these runs."""
         own = await self._stores.runs.load(uid)
         if own is not None and (own.started_at is not None or not own.open):
             return []

@@ -91,7 +91,8 @@ def at_once(orders: Orders, cluster: ClusterState) -> Orders:
 def copies(orders: Orders, cluster: ClusterState, uncovered: Collection[tuple[str, str]] | None) -> Orders:
     """The part that copies, without partitions whose throttle is not in place yet: they wait for the next round.
 
-    ``uncovered``: topic and ``partition:broker`` of each replica that is to be throttled and is not; None: nothing is.
+    ``uncovered``: topic and ``partition:broker`` of each replica that is to be throttled and is not yet. None: the
+    ledger cannot be trusted, so no copy may be sent.
     """
     if uncovered is None:
         return Orders()

@@ -29,7 +29,7 @@ def rates_of(desired: Desired, resource: KafkaReassignmentThrottle | None) -> tu
 
     The cluster's throttle resource holds for everything; a rebalance's own throttle can only be lower.
     """
-    shared = cluster_rates(resource)
+    shared = general_rates_of(resource)
     mine, asked = _own_rates(desired, shared)
     claim = Claim(mine, overrides={} if asked else _without_default(resource))
     bound = _lower(mine, shared)
@@ -67,7 +67,7 @@ def claims_of(
 
     The cluster's throttle resource claims everything that moves, including what others are moving.
     """
-    shared = cluster_rates(ruling)
+    shared = general_rates_of(ruling)
     claims: dict[str, Claim] = {}
     relieved: dict[str, int] = {}
     for rebalance in rebalances:
@@ -84,7 +84,7 @@ def claims_of(
         copied = moving_now(states, orders, relieve=_fetches_throttled(claim, ruling))
         relieved[desired.uid] = copied.relieved
         claim = replace(claim, entries=copied.entries)
-        if binds(claim, blocked=assessment.step_block is not None or rebalance.memory.problem is not None):
+        if in_force(claim, blocked=assessment.step_block is not None or rebalance.memory.problem is not None):
             claims[claim_name(desired)] = claim
     if ruling is not None and ruling.spec.sets_rates and (claims or foreign):
         others = moving_now(foreign.items(), {}, relieve=_fetches_throttled(Claim(Rates()), ruling))
@@ -161,7 +161,7 @@ def throttle_claim_name(ruling: KafkaReassignmentThrottle) -> str:
     return f"KafkaReassignmentThrottle {ruling.metadata.namespace}/{ruling.metadata.name}"
 
 
-def binds(claim: Claim, *, blocked: bool) -> bool:
+def in_force(claim: Claim, *, blocked: bool) -> bool:
     """Whether the claim is in force: a blocked rebalance that copies nothing must not slow down other traffic."""
     return not blocked or claim.copies
 
@@ -175,7 +175,7 @@ def ruling_throttle(throttles: Iterable[KafkaReassignmentThrottle]) -> KafkaReas
     )
 
 
-def cluster_rates(ruling: KafkaReassignmentThrottle | None) -> Rates:
+def general_rates_of(ruling: KafkaReassignmentThrottle | None) -> Rates:
     """What the cluster's throttle resource asks for on brokers that it does not name."""
     return Rates(ruling.spec.leader_rate, ruling.spec.follower_rate) if ruling else Rates()
 

@@ -55,8 +55,8 @@ class ForeignReassignments:
         self._listed, self.foreign = listed, {tp: state for tp, state in states.items() if state.adding}
 
     @property
-    def unclaimed(self) -> dict[TopicPartition, Replicas]:
-        """Partitions in flight that nothing limits, with their replicas."""
+    def unaccounted(self) -> dict[TopicPartition, Replicas]:
+        """Partitions in flight that no claim names, with their replicas; a resource not seen yet may claim them."""
         return {tp: row.replicas for tp, row in self._listed.items() if tp not in self.foreign}
 
     @property

@@ -67,7 +67,7 @@ class ThrottleView:
     ``not_allowed``: brokers that do not let us set a rate;
     ``contested``: who may keep undoing the throttle; ``unlisted``: reassignments of other tools for which a list of
     throttled replicas has no room; ``trouble``: what could not be read or written lately;
-    ``ceilings``: lower rates that somebody set and that are kept; ``missing``: permissions that Kafka denies us.
+    ``brakes``: lower rates that somebody set and that are kept; ``missing``: permissions that Kafka denies us.
     """
 
     rows: tuple[BrokerThrottleRow, ...] = ()
@@ -79,7 +79,7 @@ class ThrottleView:
     contested: str = ""
     unlisted: str = ""
     trouble: str = ""
-    ceilings: str = ""
+    brakes: str = ""
     missing: tuple[MissingPermission, ...] = ()
 
 
@@ -163,26 +163,26 @@ def _state_of_the_ruling(spec: throttle_resource.KafkaReassignmentThrottleSpec, 
     if not spec.sets_rates:
         return ReadySummary.DONE, Reason.APPLIED, "sets no rate; its limits hold for all rebalances of the cluster"
     if view.refused:
-        text = _sentences(view.refused, REFUSED_ADVICE, view.contested, view.ceilings, view.trouble)
+        text = _sentences(view.refused, REFUSED_ADVICE, view.contested, view.brakes, view.trouble)
         return ReadySummary.STUCK, Reason.REPLICATION_THROTTLE_LOWER, text
     if view.not_allowed:
-        text = _sentences(view.not_allowed, NOT_ALLOWED_ADVICE, view.ceilings)
+        text = _sentences(view.not_allowed, NOT_ALLOWED_ADVICE, view.brakes)
         return ReadySummary.STUCK, Reason.THROTTLE_NOT_ALLOWED, text
     if view.contested:
-        return ReadySummary.STUCK, Reason.CONTESTED, _sentences(view.contested, view.ceilings, view.trouble)
+        return ReadySummary.STUCK, Reason.CONTESTED, _sentences(view.contested, view.brakes, view.trouble)
     if view.unlisted:
         full = f"the lists of throttled replicas hold at most {MOST_BYTES} bytes per topic and side"
-        text = _sentences(view.unlisted, f"{full}; more are listed as listed ones arrive", view.ceilings, view.trouble)
+        text = _sentences(view.unlisted, f"{full}; more are listed as listed ones arrive", view.brakes, view.trouble)
         return ReadySummary.IN_PROGRESS, Reason.THROTTLE_LIST_FULL, text
     if view.trouble:
-        return ReadySummary.IN_PROGRESS, Reason.PENDING, _sentences(view.trouble, view.ceilings)
+        return ReadySummary.IN_PROGRESS, Reason.PENDING, _sentences(view.trouble, view.brakes)
     if not (view.rows or view.replicas or view.foreign):
         holds = "no reassignment is running; holds for all reassignments of the cluster"
         return ReadySummary.DONE, Reason.NOTHING_TO_THROTTLE, holds
     others = f", {_count(view.foreign, 'reassignment')} of other tools among them" if view.foreign else ""
     moving = f"{_count(view.replicas, 'moving replica')} on {_count(len(view.rows), 'broker')}{others}"
     holds = f"holds for all reassignments of the cluster: {moving}"
-    return ReadySummary.DONE, Reason.APPLIED, _sentences(holds, view.ceilings)
+    return ReadySummary.DONE, Reason.APPLIED, _sentences(holds, view.brakes)
 
 
 def _broker(row: BrokerThrottleRow) -> throttle_resource.ThrottledBroker:

@@ -72,7 +72,7 @@ class BrokerRates:
     async def set_targets(
         self, wanted: WantedThrottle, alive: Collection[BrokerId], mode: Mode, kept: Collection[BrokerId] = ()
     ) -> None:
-        """Find out what each rate should be. On ``kept`` brokers, which have unclaimed copies, no rate is raised."""
+        """Find out what each rate should be. No rate is raised on ``kept`` brokers, with copies that no claim names."""
         self._wanted = wanted
         await self._read_originals(wanted.brokers.intersection(alive))
         self.targets = {}
@@ -200,7 +200,7 @@ class BrokerRates:
         answers = self._unreadable | self._not_allowed
         return {broker: answer for broker, answer in sorted(answers.items()) if broker in asked}
 
-    def ceilings(self) -> dict[RateKey, int]:
+    def brakes(self) -> dict[RateKey, int]:
         """Rates that somebody set below ours, which hold."""
         return {
             (broker, name): row.brake.rate

@@ -90,7 +90,7 @@ class ClusterThrottle:
 
     @property
     def ruling(self) -> KafkaReassignmentThrottle | None:
-        """The resource whose rates and limits hold: the oldest whose deletion would wait for us."""
+        """The resource whose rates and limits are in force: the oldest that has our finalizer or sets no rate."""
         return ruling_throttle(counting(self.throttles.values()))
 
     def see(self, throttles: Mapping[str, KafkaReassignmentThrottle]) -> None:
@@ -195,8 +195,8 @@ class ClusterThrottle:
         claims = claims_of(rebalances, ruling, cluster, submitted, foreign)
         self._claims = claims.by_name
         mode = Mode(ruling.spec.when_replication_throttled) if ruling is not None else Mode.ADDITIVE
-        unclaimed = self._others.unclaimed
-        uncovered = await self._keeper.apply_claims(self._claims, cluster.brokers, mode, foreign, unclaimed)
+        unaccounted = self._others.unaccounted
+        uncovered = await self._keeper.apply_claims(self._claims, cluster.brokers, mode, foreign, unaccounted)
         for rebalance in rebalances:
             wanted, finished = found[rebalance.uid], rebalance.assessment.finished
             run = rebalance.record.loaded_run
@@ -214,8 +214,8 @@ class ClusterThrottle:
             )
         return ThrottleRound(uncovered, self._keeper.left_out.partitions, found)
 
-    async def restore_unclaimed(self, info: ClusterInfo, rebalances: Iterable[Rebalance] = ()) -> None:
-        """Restore what is no longer claimed, except for unclaimed partitions in flight; then release resources.
+    async def restore_finished(self, info: ClusterInfo, rebalances: Iterable[Rebalance] = ()) -> None:
+        """Restore what no claim needs any more, except for partitions in flight that no claim names; release resources.
 
         The cordons of the open runs of ``rebalances`` stay.
         """
@@ -224,8 +224,10 @@ class ClusterThrottle:
             # While one claims them, a foreign reassignment without a claim is one that could not be read.
             unlimited = self._seen_any and not self.limits_others
             busy = await self._log_dirs_busy(info)
-            unclaimed = self._others.unclaimed
-            await self._keeper.restore_unclaimed(info.brokers, unclaimed, release_foreign=unlimited, log_dirs_busy=busy)
+            unaccounted = self._others.unaccounted
+            await self._keeper.restore_finished(
+                info.brokers, unaccounted, release_foreign=unlimited, log_dirs_busy=busy
+            )
             runs = [run for rebalance in rebalances if (run := rebalance.record.open_run) is not None]
             await self._keeper.remove_cordons(info.brokers, {broker for run in runs for broker in run.cordoned})
         before = set(self.throttles)
@@ -313,7 +315,7 @@ class ClusterThrottle:
             contested=self._keeper.contested,
             unlisted=self._unlisted(),
             trouble=self._keeper.trouble or self._others.unreadable,
-            ceilings=self._keeper.ceilings,
+            brakes=self._keeper.brakes,
             missing=self.missing_permissions,
         )
 

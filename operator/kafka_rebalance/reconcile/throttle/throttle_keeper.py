@@ -63,7 +63,7 @@ class ThrottleKeeper:
         self.left_out = LeftOut()
         """Partitions of the last ``apply_claims`` that are not throttled, because a list has no room for them."""
         self._log_dirs_busy: frozenset[BrokerId] = frozenset()
-        self._unclaimed: Mapping[TopicPartition, Replicas] = {}
+        self._unaccounted: Mapping[TopicPartition, Replicas] = {}
         self._rates_read_at = float("-inf")
         self._lists_read_at = float("-inf")
 
@@ -77,16 +77,16 @@ class ThrottleKeeper:
         alive: Collection[BrokerId],
         mode: Mode = Mode.ADDITIVE,
         foreign: Collection[TopicPartition] = (),
-        unclaimed: Mapping[TopicPartition, Replicas] | None = None,
+        unaccounted: Mapping[TopicPartition, Replicas] | None = None,
     ) -> frozenset[tuple[str, str]]:
         """Apply all claims, by name, after checking that what was applied before is still there.
 
         ``foreign``: the partitions among them that are claimed only because another tool is reassigning them.
-        ``unclaimed``: partitions in flight without a claim; no rate is raised on their brokers. Returns the topic and
-        entry of each replica that is not throttled yet: its partition must not be submitted.
+        ``unaccounted``: partitions in flight that no claim names; no rate is raised on their brokers. Returns the topic
+        and entry of each replica that is not throttled yet: its partition must not be submitted.
         """
         self._wanted = combine(claims)
-        _, kept = protected({}, self._cache.ledger, unclaimed or {})
+        _, kept = protected({}, self._cache.ledger, unaccounted or {})
         await self._rates.set_targets(self._wanted, alive, mode, kept)
         wanted = self._to_list()
         await self._read_back(alive, wanted)
@@ -101,23 +101,24 @@ class ThrottleKeeper:
         await self._lists.append(appendable)
         return frozenset(self._uncovered(wanted, alive))
 
-    async def restore_unclaimed(
+    async def restore_finished(
         self,
         alive: Collection[BrokerId],
-        unclaimed: Mapping[TopicPartition, Replicas] | None = None,
+        unaccounted: Mapping[TopicPartition, Replicas] | None = None,
         *,
         release_foreign: bool = True,
         log_dirs_busy: Collection[BrokerId] = (),
     ) -> None:
         """Restore what the claims of the last ``apply_claims`` no longer want.
 
-        ``unclaimed``: partitions in flight without a claim, with their replicas; they stay throttled, except those that
-        were claimed only because another tool reassigns them, if ``release_foreign``. ``log_dirs_busy``: brokers that
-        still copy between their log dirs, and keep the rate of that.
+        ``unaccounted``: partitions in flight that no claim names, with their replicas: their resource was not seen yet,
+        or cannot be read. They keep their throttle, except those that were claimed only because another tool reassigns
+        them, if ``release_foreign``. ``log_dirs_busy``: brokers that still copy between their log dirs, and keep the
+        rate of that.
         """
         released = self._cache.ledger.foreign if release_foreign else frozenset[TopicPartition]()
-        self._unclaimed = {tp: replicas for tp, replicas in (unclaimed or {}).items() if tp not in released}
-        keep, kept = protected(self._entries, self._cache.ledger, self._unclaimed)
+        self._unaccounted = {tp: replicas for tp, replicas in (unaccounted or {}).items() if tp not in released}
+        keep, kept = protected(self._entries, self._cache.ledger, self._unaccounted)
         await self._lists.subtract(keep)
         self._log_dirs_busy = frozenset(log_dirs_busy)
         await self._rates.restore(self._finished_rates(kept), alive)
@@ -182,9 +183,9 @@ class ThrottleKeeper:
         return not (self._wanted.brokers or ledger.topics or ledger.entries or back)
 
     def all_restored(self, alive: Collection[BrokerId]) -> bool:
-        """Whether nothing unclaimed is left on these brokers and on any topic."""
+        """Whether nothing that has to be restored is left on these brokers and on any topic."""
         ledger = self._cache.ledger
-        keep, kept = protected(self._entries, ledger, self._unclaimed)
+        keep, kept = protected(self._entries, ledger, self._unaccounted)
         if finished_topics(ledger, keep) or stale_entries(ledger, keep):
             return False
         return not set(self._finished_rates(kept)) & set(alive)
@@ -200,11 +201,11 @@ class ThrottleKeeper:
         return self._reverts.contested(self._monotonic())
 
     @property
-    def ceilings(self) -> str:
+    def brakes(self) -> str:
         """Rates that somebody set below ours, which hold; empty where there are none."""
         if self._cache.empty:
             return ""
-        return _some([f"broker {b}: {name} = {rate}" for (b, name), rate in sorted(self._rates.ceilings().items())])
+        return _some([f"broker {b}: {name} = {rate}" for (b, name), rate in sorted(self._rates.brakes().items())])
 
     @property
     def replicas(self) -> int:
@@ -212,11 +213,11 @@ class ThrottleKeeper:
         return sum(len(frozenset().union(*lists.values())) for lists in self._entries.values())
 
     def restored(self, topics: Collection[str], brokers: Collection[BrokerId]) -> bool:
-        """Whether nothing unclaimed is left on these topics and on these brokers, which must be live.
+        """Whether nothing that has to be restored is left on these topics and on these brokers, which must be live.
 
         Topics that only wait for an append that may be late count as restored: the ledger outlives the run.
         """
-        keep, kept = protected(self._entries, self._cache.ledger, self._unclaimed)
+        keep, kept = protected(self._entries, self._cache.ledger, self._unaccounted)
         over, stale = finished_topics(self._cache.ledger, keep), stale_entries(self._cache.ledger, keep).keys()
         left = ((over - self._lists.read_restored) | (stale - over)) & set(topics)
         return not left and not (set(self._finished_rates(kept)) | self._log_dirs_busy) & set(brokers)

@@ -64,9 +64,7 @@ class TestState:
 
     def test_applied(self) -> None:
         """With the number of throttled replicas, foreign reassignments, and rates lowered by hand."""
-        view = ThrottleView(
-            BUSY.rows, replicas=3, foreign=1, ceilings="broker 4: leader rate 1.0 MiB/s was set by hand"
-        )
+        view = ThrottleView(BUSY.rows, replicas=3, foreign=1, brakes="broker 4: leader rate 1.0 MiB/s was set by hand")
         reason, message, true = said(status_of(throttle(**RATES), view))
         assert (reason, true) == ("Applied", "Ready")
         assert message == (
@@ -155,13 +153,13 @@ class TestState:
     def test_what_a_person_must_act_on_comes_first(self) -> None:
         """A refusal, then a contest, then retries; none hides the others."""
         mine = throttle(**RATES)
-        everything = ThrottleView(refused="refused", contested="contested", trouble="trouble", ceilings="ceilings")
+        everything = ThrottleView(refused="refused", contested="contested", trouble="trouble", brakes="brakes")
         assert said(status_of(mine, everything))[::2] == ("ReplicationThrottleLower", "Stalled")
-        assert said(status_of(mine, everything))[1].endswith("; contested; ceilings; trouble")
+        assert said(status_of(mine, everything))[1].endswith("; contested; brakes; trouble")
         contested = ThrottleView(contested="contested", trouble="trouble")
         assert said(status_of(mine, contested)) == ("Contested", "contested; trouble", "Stalled")
-        trouble = ThrottleView(trouble="trouble", ceilings="ceilings")
-        assert said(status_of(mine, trouble)) == ("Pending", "trouble; ceilings", "Reconciling")
+        trouble = ThrottleView(trouble="trouble", brakes="brakes")
+        assert said(status_of(mine, trouble)) == ("Pending", "trouble; brakes", "Reconciling")
 
     @pytest.mark.parametrize(
         ("problem", "expected"),

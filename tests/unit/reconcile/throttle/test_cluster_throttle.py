@@ -78,7 +78,7 @@ class Engine:
             await self.throttle.load((), self.info)
             await self.throttle.look((), cluster)
             await self.throttle.apply_claims((), cluster, {})
-            await self.throttle.restore_unclaimed(self.info)
+            await self.throttle.restore_finished(self.info)
             await self.throttle.report({(BrokerId(4), Side.FOLLOWER): 12}, problem)
 
         self.clock.at += timedelta(seconds=2)

@@ -75,7 +75,7 @@ class TestDrift:
         cluster.restart()
         assert cluster.ticks(claim()) == frozenset()
         assert cluster.kafka.rates(ONE) == ("3", "40")
-        assert "broker 1" in cluster.keeper.ceilings
+        assert "broker 1" in cluster.keeper.brakes
         assert cluster.keeper.in_place(ONE)[LEADER_RATE] == (3, "set by hand")
         cluster.tick({})
         assert cluster.kafka.values == {(ONE, LEADER_RATE): "3"}
@@ -95,7 +95,7 @@ class TestDrift:
                 cluster.tick(claim())
         cluster.ticks(claim())
         assert cluster.kafka.rates(ONE)[0] == "3"
-        assert "broker 1" in cluster.keeper.ceilings
+        assert "broker 1" in cluster.keeper.brakes
 
     def test_it_is_seen_although_the_operator_was_away(self, cluster):
         """The first reading is not overwritten before the value has been read twice."""
@@ -115,7 +115,7 @@ class TestDrift:
         assert cluster.kafka.rates(ONE)[0] == "3"
         cluster.ticks(claim(leader=51) | other)
         assert cluster.kafka.rates(ONE)[0] == "45"
-        assert cluster.keeper.ceilings == ""
+        assert cluster.keeper.brakes == ""
 
     def test_a_ceiling_ends_when_a_claim_no_longer_requests_a_rate(self, cluster):
         """From the default to a rate of its own, then to no rate: each change of the spec ends the brake of then."""
@@ -131,7 +131,7 @@ class TestDrift:
         cluster.ticks(explicit)
         assert cluster.kafka.rates(ONE)[0] == "4"
         cluster.ticks(unlimited)
-        assert (cluster.kafka.rates(ONE)[0], cluster.keeper.ceilings) == ("60", "")
+        assert (cluster.kafka.rates(ONE)[0], cluster.keeper.brakes) == ("60", "")
 
     def test_a_brake_that_is_let_go_is_let_go(self, cluster):
         """When it is deleted or raised again, our rate is written again."""
@@ -156,7 +156,7 @@ class TestDrift:
             cluster.restart()
         cluster.now += 60
         cluster.ticks(claim())
-        assert (cluster.keeper.reverts, cluster.keeper.ceilings) == (0, "")
+        assert (cluster.keeper.reverts, cluster.keeper.brakes) == (0, "")
         cluster.kafka.refusing = set()
         cluster.now += 60
         assert cluster.ticks(claim()) == frozenset()
@@ -173,7 +173,7 @@ class TestDrift:
         cluster.now += 60
         cluster.ticks(claim(leader=50))
         assert cluster.kafka.rates(ONE)[0] == "50"
-        assert (cluster.keeper.reverts, cluster.keeper.ceilings) == (0, "")
+        assert (cluster.keeper.reverts, cluster.keeper.brakes) == (0, "")
 
     def test_a_list_is_put_back_although_its_partitions_come_and_go(self, cluster):
         """Each entry is confirmed separately, even if others are listed or finished meanwhile."""
