@@ -54,6 +54,7 @@ class BindingStore:
         return f"ConfigMap {self._kube.namespace}/{object_name(_KIND, cluster_id)}"
 
     def _read(self, found: Json) -> Binding:
+        self._writes.note(found)
         try:
             return _BINDING.validate_json(found["data"][_KEY])
         except (KeyError, TypeError, ValidationError) as error:

@@ -133,6 +133,7 @@ class BlobStore:
         index = await self._kube.get_config_map(name)
         if index is None:
             return None
+        self._writes.note(index)
         try:
             described = json.loads(index["data"][_INDEX])
             shards: list[str] = described["shards"]

@@ -9,7 +9,7 @@ from kafka_rebalance.kube.client import Json, KubeClient
 
 
 class OrderedWrites:
-    """The writes of one store. Knows the versions of what it wrote last, as far as they were answered."""
+    """The writes of one store. Knows the versions that were read first, or written last, as far as it got answers."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
@@ -28,6 +28,10 @@ class OrderedWrites:
             except NotFound:
                 written = await self._kube.create_config_map(body)
         self._versions[name] = written["metadata"]["resourceVersion"]
+
+    def note(self, found: Json) -> None:
+        """It was read. What was written since is newer, and stays known."""
+        self._versions.setdefault(found["metadata"]["name"], found["metadata"]["resourceVersion"])
 
     def forget(self, name: str) -> None:
         """It is deleted."""

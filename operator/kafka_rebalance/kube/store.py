@@ -225,6 +225,7 @@ class RunStore:
         return f"kubectl get configmaps -n {self._kube.namespace} -l {UID_LABEL}={uid}"
 
     def _read(self, found: Json) -> Run:
+        self._writes.note(found)
         try:
             return codec.decode_run(found["data"][self._KEY])
         except (KeyError, TypeError) as error:
