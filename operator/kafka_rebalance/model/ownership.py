@@ -27,7 +27,8 @@ class Binding:
     """The owner of a cluster on record.
 
     ``topics``: ids of a few topics by name; empty: none was known. ``servers``: the bootstrap servers by which the
-    owner reaches it, as host:port.
+    owner reaches it, as host:port. ``recognised``: former owners with work there, when the cluster that they had was
+    seen to be this one, by a topic.
     """
 
     cluster_id: str
@@ -35,3 +36,4 @@ class Binding:
     brokers: frozenset[BrokerId] = frozenset()
     topics: Mapping[str, str] = field(default_factory=dict)
     servers: frozenset[str] = frozenset()
+    recognised: frozenset[Owner] = frozenset()

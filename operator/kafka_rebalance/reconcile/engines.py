@@ -123,9 +123,14 @@ class Engines:
             await admin.close()
         return engine
 
-    async def began(self, run: Run, running: Running) -> bool:
-        """Whether the run was begun in the very cluster of this engine. Raises why that is not known."""
+    async def began(self, run: Run, owner: Owner, running: Running) -> bool:
+        """Whether the run was begun, with a connection of ``owner``, in the very cluster of this engine.
+
+        Raises why that is not known.
+        """
         try:
+            if await self._owners.has_recognised(owner, run.cluster_id):
+                return True
             return await begun_here(self._stores, run, running.admin)
         except RebalanceError as error:
             message = (

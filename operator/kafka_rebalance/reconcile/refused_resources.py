@@ -120,7 +120,9 @@ class RefusedResources:
         why = connection.refusals.get(run.uid)
         if why is not None and _goes_on(connection, why) and connection.owner == running.owner:
             return True
-        return connection.placed.get(run.uid) is running.engine or await self._engines.began(run, running)
+        if connection.placed.get(run.uid) is running.engine:
+            return True
+        return await self._engines.began(run, connection.owner, running)
 
 
 def _goes_on(connection: NamedConnection, why: RebalanceError) -> bool:

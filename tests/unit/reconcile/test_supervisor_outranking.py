@@ -2,6 +2,7 @@
 
 import pytest
 from tests.fakes.shared_clusters import REF, Cluster, placed
+from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
 from kafka_rebalance.execution.ledger import Ledger
@@ -57,6 +58,21 @@ class TestOutranks:
         assert sum(1 in replicas for replicas in world.real.lists("orders")) == 3
         world.edit(REBALANCES, "a", "r", kafka=REF)
         await world.until(lambda: world.state("a") == "Succeeded")
+
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_ends_a_run_whose_topics_were_created_again(self, world, restart):
+        """That it was begun in this cluster follows from the other topics that its owner had on record."""
+        world.real.create("other", [[1, 2, 3]])
+        await world.draining(topics={"include": ["orders"]})
+        world.real.delete("orders")
+        world.real.create("orders", [[2, 3, 4]] * 4, "id-2")
+        world.connection()
+        await world.until(lambda: world.owner["connection"] == "prod")
+        if restart:
+            await world.restart()
+        world.supervisor.seen(REBALANCES, world.kube.delete(REBALANCES, "a", "r", NOON.isoformat()), deleted=False)
+        await world.until(lambda: (REBALANCES, "a", "r") not in world.kube.resources)
+        assert world.real.lists("orders") == [[2, 3, 4]] * 4
 
     async def test_a_finished_one_that_is_edited_without_permission(self, world):
         """Its status is of the new spec. It still says what became of it, unless another plan is asked for."""

@@ -144,6 +144,8 @@ class ClusterOwners:
                 raise _held(differs, binding.owner, work) if outranked else differs from None
             known = servers | binding.servers if same_owner else servers
             mine = replace(binding, owner=claimant.owner, servers=known if len(known) <= _MANY_SERVERS else servers)
+            if binding.topics and not same_owner:
+                mine = replace(mine, recognised=binding.recognised | {binding.owner})
         await self._bindings.save(_renewed(mine, server))
         return None if binding is None else binding.owner
 
@@ -157,6 +159,11 @@ class ClusterOwners:
                 self._compare(binding, server, believed=True)
 
         await server.judged(judge)
+
+    async def has_recognised(self, owner: Owner, cluster_id: str) -> bool:
+        """Whether what this former owner has begun is in the very cluster on record, whatever became of its topics."""
+        binding = await self._bindings.load(cluster_id)
+        return binding is not None and owner in binding.recognised
 
     async def remember(self, server: Claimed) -> None:
         """Renew by what the cluster is known, as brokers and topics come and go. It was recognised when connected."""
