@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 from kafka_rebalance.cli.exit_codes import EXIT_FAILED, EXIT_REFUSED
 from kafka_rebalance.errors import RebalanceError, Refused
+from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.reasons import Reason
 
 # Errors of writing to a full or broken disk. Any other system error without a file name is a defect: show its stack.
@@ -61,7 +62,8 @@ class _LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        module = importlib.import_module(f"kafka_rebalance.cli.commands.{_OPPOSITES.get(name, name)}_command")
+        with without_collector():
+            module = importlib.import_module(f"kafka_rebalance.cli.commands.{_OPPOSITES.get(name, name)}_command")
         commands = (found for found in vars(module).values() if isinstance(found, click.Command))
         return next(found for found in commands if found.name == cmd_name)
 

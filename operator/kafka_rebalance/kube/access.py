@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from kafka_rebalance.errors import Permanent
+from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.reasons import Reason
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def configuration(kubeconfig: str | None = None, context: str | None = None) -> 
     ``context``: another one than the current context. Permanent("NoKubernetesAccess") names the file that cannot be
     used.
     """
-    from kubernetes import client, config
+    with without_collector():
+        from kubernetes import client, config
 
     found = client.Configuration()
     path = _path(kubeconfig)

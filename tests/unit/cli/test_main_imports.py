@@ -48,6 +48,35 @@ def test_the_commands_of_resources_need_no_solver_and_no_kafka_client() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_status_imports_no_rules_of_execution_and_no_planner() -> None:
+    """Only --batch needs them: they take a tenth of the time that the command takes to start."""
+    code = (
+        "import sys; from kafka_rebalance.cli.main import cli; cli.get_command(None, 'status');"
+        " print(*sys.modules, sep='\\n')"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    imported = set(done.stdout.split())
+    assert "kafka_rebalance.cli.tables.status_table" in imported
+    ours = {".".join(name.split(".")[:2]) for name in imported if name.startswith("kafka_rebalance.")}
+    assert not ours & {"kafka_rebalance.planning", "kafka_rebalance.kafka", "kafka_rebalance.reconcile"}
+    assert not imported & {"kafka_rebalance.execution.partition_status", "kafka_rebalance.model.plan", "kubernetes"}
+
+
+def test_commands_are_imported_without_the_collector() -> None:
+    """Otherwise it looks for cycles some eighty times in what is only being defined. Afterwards it is on again."""
+    code = (
+        "import gc; from kafka_rebalance.cli.main import cli;"
+        " before = gc.get_stats()[0]['collections']; cli.get_command(None, 'status');"
+        " print(gc.get_stats()[0]['collections'] - before, gc.isenabled())"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    collections, enabled = done.stdout.split()
+    assert int(collections) <= 1  # the one that is due when it is on again
+    assert enabled == "True"
+
+
 def test_the_thin_installation_is_a_part_of_the_complete_one() -> None:
     thin = set(PROJECT["dependency-groups"]["cli"])
     assert thin < set(PROJECT["project"]["dependencies"])

@@ -14,8 +14,7 @@ import click
 from kafka_rebalance.api.v1alpha1 import parse_rebalance
 from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, record_options
 from kafka_rebalance.cli.tables.console import print_document
-from kafka_rebalance.cli.tables.current_batch import response
-from kafka_rebalance.cli.tables.status_table import print_batch, print_summary
+from kafka_rebalance.cli.tables.status_table import print_summary
 from kafka_rebalance.kube.client import Json
 
 if TYPE_CHECKING:
@@ -42,6 +41,8 @@ def status(name: str, scope: ResourceScope, *, batch: bool, load_model: str | No
         raise click.UsageError("--load-model is about the end of a run, --batch about reassignments in flight: use one")
     if batch:
         from kafka_rebalance.cli.commands.asked_of_kafka import read_batch
+        from kafka_rebalance.cli.tables.batch_table import print_batch
+        from kafka_rebalance.cli.tables.current_batch import response
 
         found, on_disk = asyncio.run(read_batch(scope, name, sizes=output == "table"))
         print_document(response(found), output) if output != "table" else print_batch(found, on_disk)

@@ -1,9 +1,12 @@
 """Numbers and lists as phrases."""
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from kafka_rebalance.api.resource_status import PlanStatus
-from kafka_rebalance.model.plan import Certificate
+
+if TYPE_CHECKING:
+    from kafka_rebalance.model.plan import Certificate
 
 _MOST_NAMED = 12
 
@@ -30,6 +33,6 @@ def ids(brokers: Iterable[int]) -> str:
     return ",".join(map(str, brokers))
 
 
-def proof(certificate: Certificate | PlanStatus) -> str:
+def proof(certificate: "Certificate | PlanStatus") -> str:
     """How the number of moves compares to the lower bound."""
     return "proved minimal" if certificate.optimal else f"lower bound {certificate.lower_bound}"

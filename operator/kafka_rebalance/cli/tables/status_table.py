@@ -1,4 +1,4 @@
-"""Prints the status of a KafkaRebalance and its whole batch as text."""
+"""Prints the status of a KafkaRebalance as text."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,14 +15,11 @@ from kafka_rebalance.api.resource_status import (
 )
 from kafka_rebalance.api.v1alpha1 import KafkaRebalance
 from kafka_rebalance.cli.tables.console import plain_console, plain_table
-from kafka_rebalance.cli.tables.current_batch import Batch, Underway
 from kafka_rebalance.cli.tables.phrases import counted, ids, proof
-from kafka_rebalance.execution.progress import ReplicaBytes
-from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.units import format_bytes, format_duration, format_rate
 
 _EXAMPLES = 5
-_COLUMNS = ("TOPIC-PARTITION", "CURRENT", "STEP", "TARGET", "ADDING", "LEFT")
+BATCH_COLUMNS = ("TOPIC-PARTITION", "CURRENT", "STEP", "TARGET", "ADDING", "LEFT")
 
 
 def print_summary(rebalance: KafkaRebalance, now: datetime) -> None:
@@ -41,26 +38,6 @@ def print_summary(rebalance: KafkaRebalance, now: datetime) -> None:
         console.print("", _conditions(rebalance.status, now))
         for line in _messages(rebalance.status):
             console.print(line)
-
-
-def print_batch(batch: Batch, on_disk: ReplicaBytes) -> None:
-    """All partitions in flight. ``on_disk``: bytes by partition and broker, without brokers that did not answer."""
-    console = plain_console()
-    if not batch.planned:
-        console.print("no run is open: nothing is in flight")
-        return
-    if batch.current:
-        table = plain_table(*_COLUMNS)
-        for row in batch.current:
-            lists = (row.current, row.step, row.target, row.adding)
-            table.add_row(str(row.tp), *(ids(brokers) or "-" for brokers in lists), _left(row, on_disk))
-        console.print(table, "")
-    elsewhere = f"{len(batch.ongoing)} of {batch.planned} partitions of the plan are not at their targets"
-    console.print(f"{counted(len(batch.current), 'partition')} in flight; {elsewhere}")
-    if batch.foreign:
-        console.print(f"being reassigned by another tool: {_examples(batch.foreign)}")
-    if batch.unreported:
-        console.print(f"not reported by any broker: {_examples(batch.unreported)}")
 
 
 def _headlines(rebalance: KafkaRebalance, now: datetime) -> Iterable[str]:
@@ -147,7 +124,7 @@ def _throttle(throttle: ThrottleStatus) -> str:
 
 
 def _first_rows(status: KafkaRebalanceStatus) -> Table:
-    table = plain_table(*_COLUMNS)
+    table = plain_table(*BATCH_COLUMNS)
     for row in status.current_batch:
         left = "-" if row.bytes_remaining is None else format_bytes(row.bytes_remaining)
         lists = (row.current, row.step, row.target, row.adding)
@@ -174,17 +151,3 @@ def _messages(status: KafkaRebalanceStatus) -> Iterable[str]:
         if c.message and c.message not in said:
             said.add(c.message)
             yield f"{c.type}: {c.message}"
-
-
-def _left(row: Underway, on_disk: ReplicaBytes) -> str:
-    """Bytes that the replicas being added have not fetched yet; - where a broker did not report."""
-    held = [on_disk.get((row.tp, broker)) for broker in row.adding]
-    known = [size for size in held if size is not None]
-    if len(known) < len(held):
-        return "-"
-    return format_bytes(sum(max(0, row.size_bytes - size) for size in known))
-
-
-def _examples(partitions: tuple[TopicPartition, ...]) -> str:
-    shown = ", ".join(str(tp) for tp in partitions[:_EXAMPLES])
-    return f"{counted(len(partitions), 'partition')}: {shown}{', …' if len(partitions) > _EXAMPLES else ''}"

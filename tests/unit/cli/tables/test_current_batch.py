@@ -13,8 +13,8 @@ from kafka_rebalance.api.conditions import ConditionType, set_condition
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.api.v1alpha1 import REBALANCES, parse_rebalance
 from kafka_rebalance.cli.options.resource_lookup import stores
+from kafka_rebalance.cli.tables.batch_table import print_batch
 from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, direction_of, response
-from kafka_rebalance.cli.tables.status_table import print_batch
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import Direction, PartitionMove
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
