@@ -38,7 +38,7 @@ BAD_REBALANCES: list[BadInput] = [
     ),
     BadInput(
         {"brokers": {"include": ["0-3"]}},
-        "spec.brokers.include[0]: must be an integer, found '0-3'",
+        "spec.brokers.include[0]: must be an integer: list each number of a range, found '0-3'",
         'spec.brokers.include[0] in body must be of type integer: "string"',
     ),
     BadInput(
@@ -111,7 +111,7 @@ BAD_REBALANCES: list[BadInput] = [
     ),
     BadInput(
         {"execution": {"maxUnhealthy": "10%"}},
-        "spec.execution.maxUnhealthy: must be an integer, found '10%'",
+        "spec.execution.maxUnhealthy: must be an integer, not a percentage, found '10%'",
         'spec.execution.maxUnhealthy in body must be of type integer: "string"',
     ),
     said_by_both({"execution": {"stallTimeout": "1w"}}, "spec.execution.stallTimeout", DURATION),

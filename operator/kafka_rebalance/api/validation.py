@@ -1,6 +1,7 @@
 """Validates values from JSON and YAML against the API models, as strictly as the schema of the CRDs does."""
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any, TypeVar, get_args
@@ -73,10 +74,20 @@ def _sentence(model: type[BaseModel], problem: ErrorDetails) -> str:
         message = _SENTENCES[kind].format(**context)
         if kind == "string_type" and not isinstance(problem["input"], dict | list):
             message += ": put it in quotes"
+        elif kind == "int_type":
+            message += _not_a_number(problem["input"])
     else:
         message = problem["msg"].removeprefix("Value error, ")
     shown = isinstance(problem["input"], str | int) and found not in message
     return f"{message}, found {found}" if shown else message
+
+
+def _not_a_number(found: object) -> str:
+    """What to write instead of a percentage or a range, which similar fields of other resources take."""
+    text = found if isinstance(found, str) else ""
+    if re.fullmatch(r"\d+%", text):
+        return ", not a percentage"
+    return ": list each number of a range" if re.fullmatch(r"\d+-\d+", text) else ""
 
 
 def _unknown_field(name: str, known: Collection[str]) -> str:
