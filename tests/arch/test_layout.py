@@ -1,6 +1,7 @@
 """Layout rules that no linter checks."""
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -89,6 +90,46 @@ def test_a_unit_test_lies_where_its_module_does(path):
     assert any(subject == module or subject.startswith(f"{module}_") for module in modules), (
         f"{named(path)}: {named(package)} has no module that this could be the test of"
     )
+
+
+_LONG = 60
+"""Lines from which a module has rules of its own."""
+
+
+_ELSEWHERE = dict(
+    re.findall(
+        r"^\| `((?:execution|planning|reconcile)/[^`]*)` \| (`tests/.*) \|$",
+        (ROOT / "docs" / "testing.md").read_text().split("## Rules broken on purpose")[0],
+        re.MULTILINE,
+    )
+)
+_SUBJECTS = tuple(path.stem.removeprefix("test_") for path in UNIT_TESTS)
+
+
+class TestWhereAModuleIsTested:
+    """A reader who changes a rule finds its tests: by the name of the module, or in the table of docs/testing.md."""
+
+    def has_tests(self, path):
+        return any(subject == path.stem or subject.startswith(f"{path.stem}_") for subject in _SUBJECTS)
+
+    @pytest.mark.parametrize("room", ["execution", "planning", "reconcile"])
+    def test_by_its_name_or_in_the_table(self, room):
+        missing = []
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            place = path.relative_to(PACKAGE).as_posix()
+            if path.stem == "__init__" or len(path.read_text().splitlines()) < _LONG or self.has_tests(path):
+                continue
+            if not any(place == row or (row.endswith("/") and place.startswith(row)) for row in _ELSEWHERE):
+                missing.append(place)
+        assert missing == []
+
+    @pytest.mark.parametrize("row", _ELSEWHERE)
+    def test_rows_are_true(self, row):
+        """The module exists and has no tests of its name; the tests exist."""
+        assert (PACKAGE / row).exists()
+        assert row.endswith("/") or not self.has_tests(PACKAGE / row)
+        for name in re.findall("`([^`]+)`", _ELSEWHERE[row]):
+            assert (ROOT / name).is_file(), name
 
 
 ERRORS = {"Permanent", "Refused", "Transient"}

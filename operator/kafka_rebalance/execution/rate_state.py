@@ -180,6 +180,8 @@ def _read_claimed(
     was_read = state.phase in {RatePhase.IN_PLACE, RatePhase.OVERWRITTEN}
     stale = value in row.possibly_ours or (value == row.value_when_restored and not was_read)
     if state.doubt is None or state.doubt.value != value:
+        # What an earlier write of ours explains may be overwritten at once. Any other value may be a brake, so our rate
+        # is not written before a second reading. An older protection stays.
         before = state.doubt.blocks if state.doubt is not None else None
         return Transition(replace(state, doubt=Doubt(value, before if stale else row.intended)))
     if stale:

@@ -40,7 +40,7 @@ from kafka_rebalance.reconcile.runs.opening import LoadModels
 from kafka_rebalance.reconcile.state.lasting_tasks import LastingTasks
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
-from kafka_rebalance.reconcile.throttle.throttle_lifecycle import asked_of, first_seen, seen_again
+from kafka_rebalance.reconcile.throttle.throttle_lifecycle import requested_of, first_seen, seen_again
 from kafka_rebalance.reconcile.throttle.unconnected_resources import UnconnectedResources
 
 log = logging.getLogger(__name__)
@@ -172,7 +172,7 @@ class Supervisor:
         connection.throttles[uid] = throttle
         if uid in connection.placed:
             connection.place_throttles({uid: throttle}, connection.placed[uid])
-        if before is None or asked_of(before) != asked_of(throttle):  # else our own status came back
+        if before is None or requested_of(before) != requested_of(throttle):  # else our own status came back
             self._hand_over(connection)
             connection.wake(uid)
 

@@ -41,7 +41,7 @@ from kafka_rebalance.reconcile.state.assessment import ThrottleFindings
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
-from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle, counting
+from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle, claimable
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class ClusterThrottle:
     @property
     def ruling(self) -> KafkaReassignmentThrottle | None:
         """The resource whose rates and limits are in force: the oldest that has our finalizer or sets no rate."""
-        return ruling_throttle(counting(self.throttles.values()))
+        return ruling_throttle(claimable(self.throttles.values()))
 
     def see(self, throttles: Mapping[str, KafkaReassignmentThrottle]) -> None:
         """Take in these resources, except those that are known to be gone."""

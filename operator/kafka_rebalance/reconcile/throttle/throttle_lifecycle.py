@@ -56,20 +56,20 @@ def seen_again(before: KafkaReassignmentThrottle, body: dict[str, Any]) -> Kafka
         return before.model_copy(update={"metadata": parse_metadata(body), "unread": error.message})
 
 
-def asked_of(throttle: KafkaReassignmentThrottle) -> tuple[object, ...]:
+def requested_of(throttle: KafkaReassignmentThrottle) -> tuple[object, ...]:
     """What a user can change: our own status writes do not change it."""
     metadata = throttle.metadata
     let_go = metadata.annotations.get(LET_GO_ANNOTATION)
     return throttle.spec, throttle.unread, metadata.deletion_timestamp, let_go, metadata.finalizers
 
 
-def counting(throttles: Iterable[KafkaReassignmentThrottle]) -> list[KafkaReassignmentThrottle]:
+def claimable(throttles: Iterable[KafkaReassignmentThrottle]) -> list[KafkaReassignmentThrottle]:
     """The resources whose rates may be claimed: those with our finalizer, and those that set no rate."""
     return [t for t in throttles if not t.metadata.deleting and (t.metadata.held or not t.spec.sets_rates)]
 
 
 @dataclass
-class _Care:
+class _FinalizerRetry:
     """The memory of one resource between two rounds; times in seconds of the monotonic clock."""
 
     problem: RebalanceError | None = None
@@ -85,11 +85,11 @@ class ThrottleLifecycle:
     def __init__(self, resources: Resources, clock: Clock) -> None:
         self._resources = resources
         self._clock = clock
-        self._cares: dict[str, _Care] = {}
+        self._retries: dict[str, _FinalizerRetry] = {}
 
     def problem_of(self, throttle: KafkaReassignmentThrottle) -> RebalanceError | None:
         """Why its finalizer could not be added or removed lately; None: nothing went wrong."""
-        care = self._cares.get(throttle.metadata.uid)
+        care = self._retries.get(throttle.metadata.uid)
         return care.problem if care else None
 
     async def add_finalizer(self, throttles: Throttles) -> None:
@@ -134,7 +134,7 @@ class ThrottleLifecycle:
 
         An annotation orders it, or longer waiting will not help.
         """
-        care, now = self._care(throttle), self._clock.monotonic()
+        care, now = self._retry(throttle), self._clock.monotonic()
         if connected:
             care.unreachable_since = None
         elif care.unreachable_since is None:
@@ -156,7 +156,7 @@ class ThrottleLifecycle:
     @asynccontextmanager
     async def _problems_of(self, throttle: KafkaReassignmentThrottle) -> AsyncIterator[bool]:
         """Note a problem of one resource and retry later; the others go on. Yields whether it is time to try."""
-        care = self._care(throttle)
+        care = self._retry(throttle)
         if self._clock.monotonic() < care.retry_at:
             yield False
             return
@@ -173,8 +173,8 @@ class ThrottleLifecycle:
         else:
             care.problem, care.retry_at = None, float("-inf")
 
-    def _care(self, throttle: KafkaReassignmentThrottle) -> _Care:
-        return self._cares.setdefault(throttle.metadata.uid, _Care())
+    def _retry(self, throttle: KafkaReassignmentThrottle) -> _FinalizerRetry:
+        return self._retries.setdefault(throttle.metadata.uid, _FinalizerRetry())
 
     def _take_in(
         self, throttles: Throttles, before: KafkaReassignmentThrottle, now: KafkaReassignmentThrottle | None
@@ -183,6 +183,6 @@ class ThrottleLifecycle:
         uid = before.metadata.uid
         if now is None:
             throttles.pop(uid, None)
-            self._cares.pop(uid, None)
+            self._retries.pop(uid, None)
         elif throttles.get(uid) is before:
             throttles[uid] = now

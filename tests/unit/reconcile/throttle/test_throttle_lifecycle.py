@@ -12,9 +12,9 @@ from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import (
     ThrottleLifecycle,
-    asked_of,
-    counting,
+    claimable,
     first_seen,
+    requested_of,
     seen_again,
 )
 
@@ -61,10 +61,10 @@ class TestHold:
     async def test_the_rates_count_once_it_is_held(self, world):
         """In the same round: the API server's answer is as good as the watch."""
         world.applied()
-        assert counting(world.throttles.values()) == []
+        assert claimable(world.throttles.values()) == []
         await world.lifecycle.add_finalizer(world.throttles)
         assert world.finalizers() == [FINALIZER]
-        assert [t.metadata.name for t in counting(world.throttles.values())] == ["limits"]
+        assert [t.metadata.name for t in claimable(world.throttles.values())] == ["limits"]
 
     async def test_it_is_held_once(self, world):
         """Also if the watch lags and shows the resource without it."""
@@ -84,16 +84,16 @@ class TestHold:
         await world.lifecycle.add_finalizer(world.throttles)
         assert (world.finalizers("older"), world.finalizers("newer")) == ([FINALIZER], [])
         world.throttles["older"] = first_seen(world.kube.delete(*WHERE, "older", NOON.isoformat()))
-        assert counting(world.throttles.values()) == []
+        assert claimable(world.throttles.values()) == []
         await world.lifecycle.add_finalizer(world.throttles)
-        assert [t.metadata.name for t in counting(world.throttles.values())] == ["newer"]
+        assert [t.metadata.name for t in claimable(world.throttles.values())] == ["newer"]
 
     async def test_what_sets_no_rate_is_not_held_and_counts(self, world):
         """A freeze and ceilings leave nothing behind."""
         world.applied(leaderRate=-1, freeze=True)
         await world.lifecycle.add_finalizer(world.throttles)
         assert world.finalizers() == []
-        assert len(counting(world.throttles.values())) == 1
+        assert len(claimable(world.throttles.values())) == 1
 
     async def test_gone_meanwhile(self, world):
         """Also if another resource has its name now."""
@@ -136,7 +136,7 @@ class TestHold:
                 await world.lifecycle.add_finalizer(world.throttles)
         assert world.kube.writes == ["refused"] * 2
         assert world.lifecycle.problem_of(mine).reason == "ApiServerForbidden"
-        assert counting(world.throttles.values()) == []
+        assert claimable(world.throttles.values()) == []
         world.after(seconds=60)
         await world.lifecycle.add_finalizer(world.throttles)
         assert world.lifecycle.problem_of(mine) is None
@@ -251,7 +251,7 @@ class TestSeen:
         assert seen.spec == before.spec
         assert seen.unread.startswith("spec.leaderRate: ")
         assert seen.metadata.generation == 2
-        assert asked_of(seen) != asked_of(before)
+        assert requested_of(seen) != requested_of(before)
         mended = seen_again(seen, world.kube.edit(*WHERE, "limits", leaderRate="1Mi"))
         assert (mended.unread, mended.spec.leader_rate) == ("", 2**20)
 
@@ -277,6 +277,6 @@ class TestSeen:
         await world.resources.report_throttle(before, "c", before)
         after = seen_again(before, world.kube.resources[(*WHERE, "limits")])
         assert after.status != before.status
-        assert asked_of(after) == asked_of(before)
+        assert requested_of(after) == requested_of(before)
         world.kube.resources[(*WHERE, "limits")]["metadata"]["annotations"] = {LET_GO_ANNOTATION: "true"}
-        assert asked_of(seen_again(before, world.kube.resources[(*WHERE, "limits")])) != asked_of(before)
+        assert requested_of(seen_again(before, world.kube.resources[(*WHERE, "limits")])) != requested_of(before)
