@@ -40,7 +40,7 @@ from kafka_rebalance.reconcile.runs.opening import LoadModels
 from kafka_rebalance.reconcile.state.lasting_tasks import LastingTasks
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
-from kafka_rebalance.reconcile.throttle.throttle_lifecycle import requested_of, first_seen, seen_again
+from kafka_rebalance.reconcile.throttle.throttle_lifecycle import first_seen, requested_of, seen_again
 from kafka_rebalance.reconcile.throttle.unconnected_resources import UnconnectedResources
 
 log = logging.getLogger(__name__)
