@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-LANES = 4
+LANES = 3
 _OWN_SERVERS = ("tests/contract", "tests/kube", "tests/chart/test_install.py", "e2e/test_pipeline.py")
 """They wait for servers, so they run with the usual priority; what takes longest is first."""
 _LOAD = "tests/property/test_planning_load.py"
