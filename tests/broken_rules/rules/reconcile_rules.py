@@ -39,6 +39,25 @@ RECONCILE_RULES = (
         ("tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestOrigins::test_nothing_is_sent_without_a_record",),
     ),
     BrokenRule(
+        "late-log-dir-call",
+        "A deletion does not end while a broker may still carry out a move between log dirs.",
+        "reconcile/act/closing.py",
+        "if not late and not _back_in_log_dirs(rebalance):",
+        "if not late:",
+        ("tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestLateCalls::test_a_deletion_waits_for_them",),
+    ),
+    BrokenRule(
+        "cordon-of-the-dead",
+        "The cordon of a dead broker is in the throttle ledger before its run ends.",
+        "reconcile/act/closing.py",
+        "await self._keep_cordons(rebalance.record.run.cordoned)",
+        "pass",
+        (
+            "tests/unit/reconcile/test_engine_cordons.py::test_it_is_in_the_ledger_before_the_run_ends",
+            "tests/unit/reconcile/test_engine_cordons.py::test_after_an_undo",
+        ),
+    ),
+    BrokenRule(
         "log-dir-hash",
         "The hash of a plan, which an approval names, covers its moves between log dirs.",
         "model/plan.py",
