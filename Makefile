@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # tests/workers.py assigns the tests to the workers.
 WORKERS := --numprocesses 5 --no-loadscope-reorder
 
-.PHONY: install demo demo-load test e2e contract-all soak-property soak-short soak broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-pipeline bench-fleet bench-load clean help
+.PHONY: install demo demo-load test e2e contract-all soak-property soak-short soak broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-engine bench-pipeline bench-fleet bench-load clean help
 
 install: $(STAMP)  ## create .venv with the operator, the pipeline and the development tools
 
@@ -113,6 +113,9 @@ bench-pipeline: install  ## compare the load model job with DuckDB and Polars, a
 
 bench-fleet: install  ## plan a hundred clusters in one Spark job and each alone, and write docs/benchmarks.md; five minutes
 	@$(PYTHON) -m benchmarks.fleet --write docs/benchmarks.md
+
+bench-engine: install  ## measure what rounds of the engine cost with up to 200,000 planned partitions, and write docs/benchmarks.md; ten minutes
+	@$(PYTHON) -m benchmarks.engine --write docs/benchmarks.md
 
 bench-hashes: install  ## compare plans with recorded ones (benchmarks/results/plan-hashes.json); two minutes
 	@$(PYTHON) -m benchmarks.plan_hashes
