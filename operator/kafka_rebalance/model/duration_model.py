@@ -1,6 +1,6 @@
 """How long a run takes, learnt from the runs of the same cluster: a few numbers that a person can check.
 
-    seconds = max(busiest pipe, steps one after the other / parallel) + overhead x steps / parallel
+    seconds = fixed + max(busiest pipe, steps one after the other / parallel) + overhead x steps / parallel
 
 where a pipe carries ``efficiency`` of its throttle, at most ``capacity``. The interval is that of the runs it was
 learnt from, each predicted from the others. Parses bytes and opens no files.
@@ -20,7 +20,7 @@ from kafka_rebalance.reasons import Reason
 VERSION = 1
 _MAX_BYTES = 1 << 20
 _OPTIONAL = ("efficiency", "capacity")
-_NUMBERS = (*_OPTIONAL, "runs", "overhead_seconds", "low", "middle", "high", "median_error")
+_NUMBERS = (*_OPTIONAL, "runs", "overhead_seconds", "fixed_seconds", "low", "middle", "high", "median_error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,10 @@ class DurationModel:
     """The numbers of the formula above.
 
     ``efficiency``: of the throttle, None: no throttled run was seen. ``capacity``: bytes per second of one side of a
-    broker without a throttle, None: no unthrottled run was seen. ``overhead_seconds``: of each step. ``low``,
-    ``middle`` and ``high``: factors on the prediction, the quantiles of 10, 50 and 90 % of what the runs took.
-    ``median_error``: of the prediction, relative; ``runs``: how many it was learnt from, the newest at ``newest``.
+    broker without a throttle, None: no unthrottled run was seen. ``overhead_seconds``: of each step.
+    ``fixed_seconds``: of each run, to begin and to end. ``low``, ``middle`` and ``high``: factors on the prediction,
+    the quantiles of 10, 50 and 90 % of what the runs took. ``median_error``: of the prediction, relative; ``runs``: how
+    many it was learnt from, the newest at ``newest``.
     """
 
     cluster_id: str
@@ -39,6 +40,7 @@ class DurationModel:
     efficiency: float | None
     capacity: float | None
     overhead_seconds: float
+    fixed_seconds: float
     low: float = 1.0
     middle: float = 1.0
     high: float = 1.0
@@ -46,13 +48,15 @@ class DurationModel:
 
     def plain_seconds(self, shape: RunShape) -> float | None:
         """The formula above; None if no run like this was seen."""
+        if not shape.steps:
+            return 0.0
         pipes = [self._seconds(flow) for flow in shape.pipes]
         alone = [self._seconds(flow) for flow in shape.alone]
         if None in pipes or None in alone:
             return None
         in_line = sum(seconds for seconds in alone if seconds is not None) / shape.parallel
         busiest = max((seconds for seconds in pipes if seconds is not None), default=0.0)
-        return max(busiest, in_line) + self.overhead_seconds * shape.steps / shape.parallel
+        return self.fixed_seconds + max(busiest, in_line) + self.overhead_seconds * shape.steps / shape.parallel
 
     def interval(self, shape: RunShape) -> tuple[float, float] | None:
         """The seconds in which eight of ten runs end: not before the first, not after the second."""

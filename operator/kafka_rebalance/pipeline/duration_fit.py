@@ -63,12 +63,11 @@ def _errors(cluster_id: str, runs: Sequence[PastRun], fold: int) -> list[float]:
 
 def _quantile(errors: Numbers, share: float) -> float:
     """The quantile of the next value, not of the past ones: the fewer values there are, the further out it lies."""
-    outward = share if share == 0.5 else min(1.0, max(0.0, 0.5 + (share - 0.5) * (1 + 1 / len(errors))))
-    return float(np.quantile(errors, outward))
+    return float(np.quantile(errors, share, method="weibull"))
 
 
 def _fit(cluster_id: str, runs: Sequence[PastRun]) -> DurationModel:
-    """The three numbers with the smallest sum of absolute errors, as factors; by a search that narrows down."""
+    """The numbers with the smallest sum of absolute errors, as factors; by a search that narrows down."""
     throttled = any(flow.rate is not None for run in runs for flow in run.shape.pipes)
     free = [run for run in runs if any(flow.rate is None for flow in run.shape.pipes)]
     fastest = [max(flow.amount for flow in run.shape.pipes) / run.seconds for run in free]
@@ -79,6 +78,7 @@ def _fit(cluster_id: str, runs: Sequence[PastRun]) -> DurationModel:
         efficiency=0.9 if throttled else None,
         capacity=float(np.median(fastest)) if free else None,
         overhead_seconds=1.0,
+        fixed_seconds=1.0,
     )
     columns = _Columns.of(runs)
     best = columns.miss(model)
@@ -86,7 +86,7 @@ def _fit(cluster_id: str, runs: Sequence[PastRun]) -> DurationModel:
         better = True
         while better:
             better = False
-            for name in ("efficiency", "capacity", "overhead_seconds"):
+            for name in ("efficiency", "capacity", "overhead_seconds", "fixed_seconds"):
                 value = getattr(model, name)
                 for changed in () if value is None else (value * factor, value / factor):
                     tried = replace(model, **{name: changed})
@@ -124,6 +124,7 @@ class _Columns:
         )
         busiest, in_line = np.maximum.reduceat(pipes, first_pipes), np.add.reduceat(alone, first_alone)
         plain = np.maximum(busiest, in_line / self.parallel) + model.overhead_seconds * self.waves
+        plain += model.fixed_seconds
         return float(np.abs(np.log(plain / self.took)).sum())
 
     @staticmethod

@@ -116,7 +116,7 @@ async def test_without_a_place_nothing_is_kept(tmp_path: Path, monkeypatch: pyte
 class TestDurations:
     async def test_are_read_from_the_models(self, tmp_path: Path) -> None:
         """None while there are none."""
-        model = DurationModel("c1", 40, NOON, 0.9, None, 2.0)
+        model = DurationModel("c1", 40, NOON, 0.9, None, 2.0, 5.0)
         files = RunHistoryFiles(None, str(tmp_path))
         assert await files.durations("c1") is None
         place = tmp_path / "c1"

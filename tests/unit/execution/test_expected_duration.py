@@ -12,7 +12,7 @@ from kafka_rebalance.model.run_shape import Flow
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 GIB = 2**30
-MODEL = DurationModel("c1", 40, datetime(2026, 3, 4, tzinfo=UTC), 0.8, 100e6, 2.0, 0.9, 1.0, 1.25)
+MODEL = DurationModel("c1", 40, datetime(2026, 3, 4, tzinfo=UTC), 0.8, 100e6, 2.0, 0.0, 0.9, 1.0, 1.25)
 
 
 def plan_of(*rows: tuple[tuple[int, ...], tuple[int, ...]]) -> Plan:

@@ -11,7 +11,7 @@ from kafka_rebalance.model.run_shape import Flow, RunShape
 from kafka_rebalance.pipeline.duration_fit import PastRun, learn
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
-TRUE = DurationModel("c1", 0, NOON, efficiency=0.85, capacity=90e6, overhead_seconds=3.0)
+TRUE = DurationModel("c1", 0, NOON, efficiency=0.85, capacity=90e6, overhead_seconds=3.0, fixed_seconds=12.0)
 
 
 def runs(count: int, noise: float = 0.0) -> list[PastRun]:
@@ -32,12 +32,26 @@ def runs(count: int, noise: float = 0.0) -> list[PastRun]:
 
 
 def test_finds_what_made_the_runs() -> None:
-    """Three numbers that a person can check."""
+    """Numbers that a person can check."""
     model = learn("c1", runs(40))
     assert model.efficiency == pytest.approx(0.85, rel=0.02)
     assert model.capacity == pytest.approx(90e6, rel=0.02)
     assert model.overhead_seconds == pytest.approx(3.0, rel=0.1)
     assert model.median_error < 0.02
+
+
+def test_short_runs_have_a_fixed_time() -> None:
+    """It takes as long to begin and to end a run of seconds as one of hours: no share of the throttle explains both."""
+    rng, found = random.Random(5), []
+    for number in range(22):
+        rate, parallel = 1_000_000 * (1, 2, 4)[number % 3], (1, 2, 6)[number // 3 % 3]
+        shape = RunShape((Flow(6e6, rate),), (Flow(12e6, rate),), 12, parallel)
+        plain = TRUE.plain_seconds(shape)
+        assert plain is not None
+        found.append(PastRun(shape, plain * (1 + rng.uniform(-0.05, 0.05)), NOON))
+    model = learn("c1", found)
+    assert model.fixed_seconds == pytest.approx(12, rel=0.2)
+    assert model.median_error < 0.05
 
 
 def test_the_interval_is_that_of_the_runs() -> None:

@@ -61,7 +61,7 @@ def _sentence(model: "DurationModel", looked_at: int) -> str:
     efficiency = f"{model.efficiency:.0%} of the throttle" if model.efficiency is not None else "no throttled runs"
     capacity = f"{format_rate(model.capacity)} without one" if model.capacity is not None else "none without one"
     return (
-        f"{model.runs} of {looked_at} runs; {efficiency}, {capacity}, {model.overhead_seconds:.1f} s for each step; "
-        f"median error {model.median_error:.0%}, eight of ten between {model.low:.2f} and {model.high:.2f} of the "
-        "prediction"
+        f"{model.runs} of {looked_at} runs; {efficiency}, {capacity}, {model.overhead_seconds:.1f} s for each step and "
+        f"{model.fixed_seconds:.1f} s for each run; median error {model.median_error:.0%}, eight of ten between "
+        f"{model.low:.2f} and {model.high:.2f} of the prediction"
     )

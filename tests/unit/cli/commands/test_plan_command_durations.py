@@ -8,7 +8,7 @@ from tests.unit.cli.commands.plan_runs import CLUSTER, planned, run, table
 
 from kafka_rebalance.model.duration_model import DurationModel
 
-MODEL = DurationModel("c1", 40, datetime(2026, 3, 4, tzinfo=UTC), 0.5, None, 10.0, 0.5, 1.0, 2.0)
+MODEL = DurationModel("c1", 40, datetime(2026, 3, 4, tzinfo=UTC), 0.5, None, 10.0, 0.0, 0.5, 1.0, 2.0)
 SIZES = {**CLUSTER, "partitions": [{**p, "size": 50 * 2**30} for p in CLUSTER["partitions"]]}
 
 

@@ -118,7 +118,7 @@ class TestDefects:
 
 
 class TestDurations:
-    MODEL = DurationModel("c", 40, NOON, 0.5, None, 60.0, 0.5, 1.0, 2.0)
+    MODEL = DurationModel("c", 40, NOON, 0.5, None, 60.0, 0.0, 0.5, 1.0, 2.0)
 
     async def shown(self, durations, **spec):
         """The plan in the status of a rebalance that waits for approval."""
