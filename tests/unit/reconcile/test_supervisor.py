@@ -158,6 +158,20 @@ class TestConnecting:
         assert supervisor.failed_tasks == ()
         await supervisor.stop()
 
+    async def test_an_unexpected_error_while_connecting(self, monkeypatch):
+        """The task that connects does not end."""
+
+        async def defect(nobody):
+            nobody.asked += 1
+            raise ValueError("Expecting value")
+
+        monkeypatch.setattr("kafka_rebalance.reconcile.supervisor._FIRST_RETRY_SECONDS", 0.01)
+        monkeypatch.setattr(Nobody, "describe_cluster", defect)
+        supervisor, brokers = unreachable_cluster()
+        await until(lambda: brokers.asked > 3)
+        assert supervisor.failed_tasks == ()
+        await supervisor.stop()
+
     async def test_an_end_that_nobody_ordered_is_named(self, monkeypatch):
         """Only a restart connects again, and the liveness probe asks for one."""
 
