@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from itertools import permutations, product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -247,6 +248,17 @@ class TestAnyCluster:
         again = schedule(others, listed, ceilings, shuffled(free), shuffled(on_disk))
         assert again == once
         assert [list(orders.alters) for orders in again] == [list(orders.alters) for orders in once]
+
+    @given(clusters(), st.sampled_from([1, 2, 3]))
+    def test_to_look_at_the_first_of_each_pipe_makes_no_difference(self, given_, depth):
+        """Only the first calls of each pipe are looked at where these decide; the choice is that from all calls."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("kafka_rebalance.execution.schedule._FIRST_LOOK", 10**9)
+            everything = schedule(*given_)
+            patch.setattr("kafka_rebalance.execution.schedule._FIRST_LOOK", depth)
+            few = schedule(*given_)
+        assert few == everything
+        assert [list(orders.alters) for orders in few] == [list(orders.alters) for orders in everything]
 
     @given(clusters())
     def test_nobody_takes_from_who_comes_first(self, given_):

@@ -36,6 +36,15 @@ class Traffic:
         self.load_out_of: defaultdict[BrokerId, int] = defaultdict(int)
         self.room = dict(free_bytes)
 
+    def copy(self) -> "Traffic":
+        """The same, to try what would fit."""
+        copied = Traffic(self.room)
+        copied.copies_into.update(self.copies_into)
+        copied.copies_out_of.update(self.copies_out_of)
+        copied.load_into.update(self.load_into)
+        copied.load_out_of.update(self.load_out_of)
+        return copied
+
     def shut(self, most_in: int | None) -> set[BrokerId]:
         """Brokers into which a cap admits no further copy."""
         return {broker for broker, copies in self.copies_into.items() if not admits(most_in, copies, 1)}

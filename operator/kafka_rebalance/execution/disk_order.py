@@ -14,7 +14,7 @@ tried, up to a fixed effort: what is left then has no order, or one that is hard
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -58,6 +58,16 @@ def moving(
             state = partitions.get(tp)
             if state is not None and state.replicas != goals[tp]:
                 yield PendingMove(tp, state.replicas, goals[tp], sizes.get(tp, 0))
+
+
+def may_be_tight(coming: Iterable[Room | None], room: Room) -> bool:
+    """Whether more may come to a broker than is free there. ``coming``: at most that much; None: not known."""
+    most: Counter[BrokerId] = Counter()
+    for share in coming:
+        if share is None:
+            return True
+        most.update(share)
+    return any(size > room[broker] for broker, size in most.items() if broker in room)
 
 
 def shifts_at_tight(rows: Collection[PendingMove], replica_bytes: ReplicaBytes, room: Room) -> list[Shift]:

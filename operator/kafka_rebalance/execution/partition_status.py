@@ -76,7 +76,8 @@ class PartitionStatus:
 
     ``reason`` and ``message``: what it waits for, in flight too, or why it is skipped. ``cancel``: the reassignment in
     flight is to be cancelled. ``started``: a step may have been sent: it is in flight, or the list is not the one it
-    started from. ``leader_movement``: the step counts towards KIP-435's L.
+    started from. ``leader_movement``: the step counts towards KIP-435's L. ``pausable``: a pause holds it back, see
+    ``under_pause``.
     """
 
     phase: MovePhase
@@ -87,6 +88,13 @@ class PartitionStatus:
     cancel: bool = False
     started: bool = False
     leader_movement: bool = False
+    pausable: bool = field(default=False, compare=False)
+
+    def under_pause(self) -> "PartitionStatus":
+        """The status while no new step is started: only a call that leads to a rest point is left."""
+        if not self.pausable:
+            return self
+        return _wait(Reason.PAUSED, "no new step is started now", started=self.started, step=self.step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +115,20 @@ class Observation:
     unread: Collection[str] = ()
 
 
-def judge(
-    move: PartitionMove, seen: Observation, direction: Direction, parallel_replicas: int, *, paused: bool = False
-) -> PartitionStatus:
-    """The partition's status and next call. ``paused``: only a call that leads to a rest point."""
-    status = _judge_as_seen(move, seen, direction, parallel_replicas, paused=paused)
+def judge(move: PartitionMove, seen: Observation, direction: Direction, parallel_replicas: int) -> PartitionStatus:
+    """The partition's status and next call. During a pause its ``under_pause`` holds."""
+    status = _judge_as_seen(move, seen, direction, parallel_replicas)
     if move.tp.topic not in seen.unread or status.phase in {MovePhase.IN_FLIGHT, MovePhase.WAITING}:
         return status
     # Where the partition was before may be where it was before our last step: nothing ends, and nothing is sent.
     reason, message = Reason.METADATA_MISSING, "no broker described the partition in this round; retrying"
     if (denied := seen.forbidden.get(move.tp.topic)) is not None:
         reason, message = Reason.TOPIC_FORBIDDEN, denied
-    return _wait(reason, message, started=status.started, step=status.step)
+    return _wait(reason, message, started=status.started, step=status.step, pausable=status.pausable)
 
 
 def _judge_as_seen(
-    move: PartitionMove, seen: Observation, direction: Direction, parallel_replicas: int, *, paused: bool
+    move: PartitionMove, seen: Observation, direction: Direction, parallel_replicas: int
 ) -> PartitionStatus:
     state = seen.cluster.partitions.get(move.tp)
     if state is None:
@@ -146,7 +152,7 @@ def _judge_as_seen(
         return _skip(Reason.DRIFTED, message)
     if direction is Direction.FORWARD and not move.elects and move.origin == move.planned_from == move.target:
         return PartitionStatus(MovePhase.DONE)  # an earlier plan named it, and no step was sent
-    return _judge_at_rest(move, state, seen, direction, parallel_replicas, paused=paused)
+    return _judge_at_rest(move, state, seen, direction, parallel_replicas)
 
 
 def drift(move: PartitionMove, replicas: Replicas) -> str:
@@ -223,8 +229,6 @@ def _judge_at_rest(
     seen: Observation,
     direction: Direction,
     parallel_replicas: int,
-    *,
-    paused: bool,
 ) -> PartitionStatus:
     alive = frozenset(seen.cluster.brokers)
     back = direction is not Direction.FORWARD
@@ -275,20 +279,20 @@ def _judge_at_rest(
     if back and (absent := _left_out_of_sync(move, state, outcome, seen)):
         # Kafka before 4.3 would not complete the step, and it would be cancelled: do not start it.
         return _skip(Reason.ORIGINAL_BROKER_GONE, f"brokers {absent} are gone and would stay replicas out of sync")
-    if paused and not _leads_to_rest(move, state, outcome, direction):
-        return _wait(Reason.PAUSED, "no new step is started now", started=started, step=outcome.replicas)
+    pausable = not _leads_to_rest(move, state, outcome, direction)
     call = outcome.calls[0]
     late = [b for b in goal if b in state.replicas and b not in start and b not in state.isr]
     if late and isinstance(call, steps.Alter) and state.isr - set(call.replicas):
         # The reassignment ended before metadata showed the copy in the ISR, or it left the ISR: drop nothing for it.
         message = f"broker {late[0]} has the copy but is not in sync; no in-sync replica is dropped before it is"
-        return _wait(Reason.COPY_NOT_IN_SYNC, message, started=True, step=outcome.replicas)
+        return _wait(Reason.COPY_NOT_IN_SYNC, message, started=True, step=outcome.replicas, pausable=pausable)
     return PartitionStatus(
         MovePhase.READY,
         step=outcome.replicas,
         call=call,
         started=started,
         leader_movement=steps.is_leader_movement(present, call),
+        pausable=pausable,
     )
 
 
@@ -296,8 +300,10 @@ def _skip(reason: str, message: str) -> PartitionStatus:
     return PartitionStatus(MovePhase.SKIPPED, reason, message)
 
 
-def _wait(reason: str, message: str, *, started: bool = False, step: Replicas = ()) -> PartitionStatus:
-    return PartitionStatus(MovePhase.WAITING, reason, message, step=step, started=started)
+def _wait(
+    reason: str, message: str, *, started: bool = False, step: Replicas = (), pausable: bool = False
+) -> PartitionStatus:
+    return PartitionStatus(MovePhase.WAITING, reason, message, step=step, started=started, pausable=pausable)
 
 
 def _led_by_another(move: PartitionMove) -> bool:

@@ -146,21 +146,22 @@ def bytes_to_move_back(
     return back, unknown
 
 
-def lost_moves(moves: Iterable[PartitionMove], statuses: Mapping[TopicPartition, PartitionStatus]) -> tuple[int, int]:
-    """How many replica moves of the plan other tools have voided by changing the partition, and how many there are.
+def lost_moves(
+    move_of: Mapping[TopicPartition, PartitionMove], statuses: Mapping[TopicPartition, PartitionStatus]
+) -> int:
+    """How many replica moves of the plan other tools have voided by changing the partition."""
+    lost = (tp for tp, s in statuses.items() if s.phase is MovePhase.SKIPPED and s.reason == Reason.DRIFTED)
+    return sum(moves_to_lose(move_of[tp]) for tp in lost)
+
+
+def moves_to_lose(move: PartitionMove) -> int:
+    """How many replica moves other tools void by changing the partition.
 
     A new order and an election count as one. Partitions that the plan does not change count as none.
     """
-    lost = total = 0
-    for move in moves:
-        if move.planned_from == move.target and not move.elects:
-            continue
-        replica_moves = max(1, sum(broker not in move.planned_from for broker in move.target))
-        total += replica_moves
-        status = statuses.get(move.tp)
-        if status is not None and status.phase is MovePhase.SKIPPED and status.reason == Reason.DRIFTED:
-            lost += replica_moves
-    return lost, total
+    if move.planned_from == move.target and not move.elects:
+        return 0
+    return max(1, sum(broker not in move.planned_from for broker in move.target))
 
 
 def _way(move: PartitionMove, direction: Direction) -> tuple[Replicas, Replicas]:

@@ -8,21 +8,24 @@ most KIP-435's L) before the rest; calls that copy nothing before copies, which 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import merge
 from itertools import chain, product
-from operator import itemgetter
 from types import MappingProxyType
 
 from kafka_rebalance.execution.copy_order import Pipes, Traffic
-from kafka_rebalance.execution.disk_order import moving, reservations, shifts_at_tight
+from kafka_rebalance.execution.disk_order import may_be_tight, moving, reservations, shifts_at_tight
 from kafka_rebalance.execution.list_budget import ListBudget, ListRoom
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import ReplicaBytes
+from kafka_rebalance.execution.ready_calls import ReadyCalls
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 
 _EMPTY_LISTS = ListBudget()
+_FIRST_LOOK = 4
+"""How many calls of each pipe are looked at first."""
 _INTERNAL_LEADERS = 1
 """Leader movements of internal topics at the same time, cluster-wide."""
 
@@ -62,6 +65,9 @@ class RebalanceShare:
 
     ``goals``: the list that each partition goes to in the end. Without it, room is not kept for what has to come first.
     ``kept_free``: bytes that its copies leave free on brokers in any case.
+
+    What a caller keeps between rounds, and is found from the statuses without it: ``few`` of the statuses, among them
+    all in flight and all to be cancelled; the ``ready`` calls; the bytes ``coming`` to each broker at most.
     """
 
     statuses: Mapping[TopicPartition, PartitionStatus]
@@ -69,6 +75,14 @@ class RebalanceShare:
     limits: Limits
     goals: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
     kept_free: Mapping[BrokerId, int] = field(default_factory=dict)
+    few: Mapping[TopicPartition, PartitionStatus] | None = None
+    ready: ReadyCalls | None = None
+    coming: Mapping[BrokerId, int] | None = None
+
+    @property
+    def unsettled(self) -> Mapping[TopicPartition, PartitionStatus]:
+        """With those in flight and those to be cancelled."""
+        return self.statuses if self.few is None else self.few
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +107,7 @@ def schedule(
     free_bytes: Mapping[BrokerId, int] = MappingProxyType({}),
     replica_bytes: ReplicaBytes = MappingProxyType({}),
     list_budget: ListBudget = _EMPTY_LISTS,
+    in_flight: Collection[TopicPartition] | None = None,
 ) -> list[Orders]:
     """The calls of each share, in the order of ``shares``, which is the order of precedence.
 
@@ -100,20 +115,23 @@ def schedule(
     copies in flight still lack, and all bytes of those chosen, must fit, because old and new copies coexist, and leave
     room for what has to come first (``execution.disk_order``).
     ``replica_bytes``: sizes on disk. ``list_budget``: what the lists of throttled replicas hold already. Partitions of
-    ``cluster`` in flight that are in no share count towards the cluster-wide limits. A step that alone exceeds a cap on
-    copies may run alone, or it would never start; a full disk is never exceeded. Cancels are never held back.
+    ``cluster`` ``in_flight`` (None: look) that are in no share count towards the cluster-wide limits. A step that alone
+    exceeds a cap on copies may run alone, or it would never start; a full disk is never exceeded. Cancels are never
+    held back.
     """
     usage = _Usage(ceilings, free_bytes, ListRoom(list_budget))
     turns = [_Turn(share, cluster, usage) for share in shares]
-    for tp, state in cluster.partitions.items():
+    for tp in cluster.partitions if in_flight is None else in_flight:
+        state = cluster.partitions[tp]
         if state.adding or state.removing:
             turn = next((turn for turn in turns if tp in turn.share.statuses), None)
             usage.count_in_flight(tp, state, turn, replica_bytes)
     if free_bytes:
-        rows = list(chain.from_iterable(moving(s.statuses, s.goals, s.sizes, cluster) for s in shares))
         kept = {broker: max(s.kept_free.get(broker, 0) for s in shares) for s in shares for broker in s.kept_free}
         room = {broker: free - kept.get(broker, 0) for broker, free in usage.traffic.room.items()}
-        usage.reserved = reservations(shifts_at_tight(rows, replica_bytes, room), room)
+        if may_be_tight([s.coming for s in shares], room):
+            rows = list(chain.from_iterable(moving(s.statuses, s.goals, s.sizes, cluster) for s in shares))
+            usage.reserved = reservations(shifts_at_tight(rows, replica_bytes, room), room)
     return [turn.orders() for turn in turns]
 
 
@@ -173,12 +191,14 @@ class _Usage:
 
 @dataclass(slots=True)
 class _Ready:
-    """Ready calls of one class: those that copy nothing, and those that copy, with their new replicas."""
+    """Ready calls of one class, by queue: those that copy nothing, and those that copy. The largest are first."""
 
     internal: bool = False
     leads: bool = False
-    at_once: list[TopicPartition] = field(default_factory=list)
-    copying: dict[TopicPartition, Alter] = field(default_factory=dict)
+    at_once: list[Sequence[TopicPartition]] = field(default_factory=list)
+    pipes: list[Sequence[TopicPartition]] = field(default_factory=list)
+    several: bool = False
+    """Whether a call has several new replicas."""
 
 
 class _Turn:
@@ -189,18 +209,23 @@ class _Turn:
         self._cluster = cluster
         self._usage = usage
         self._budget = _Budget(share.limits)
-        self._budgets = (self._budget, usage.budget)
         self._alters: dict[TopicPartition, Replicas] = {}
         self._elections: list[TopicPartition] = []
         self._no_room: dict[TopicPartition, BrokerId] = {}
         self._list_full: set[TopicPartition] = set()
         self._cancels: list[TopicPartition] = []
-        for tp, status in share.statuses.items():
+        kept = share.ready
+        self._ready = kept if kept is not None else ReadyCalls.of(share.statuses, cluster.partitions, share.sizes)
+        for tp, status in share.unsettled.items():
             if status.phase is MovePhase.IN_FLIGHT:
                 self._count(tp, leads=status.leader_movement)
             elif status.cancel:
                 self._cancels.append(tp)
                 self._count(tp, leads=False)
+
+    @property
+    def _budgets(self) -> tuple[_Budget, _Budget]:
+        return self._budget, self._usage.budget
 
     def count_in_flight(self, tp: TopicPartition, copies: int) -> None:
         """Count one of the share's partitions that Kafka is reassigning with this number of copies."""
@@ -212,47 +237,97 @@ class _Turn:
     def orders(self) -> Orders:
         """The calls to send. Everything in flight, of all shares, must be counted before."""
         if self._admits_partition(_Ready()):
-            for ready in self._ready():
+            for ready in self._ready_classes():
                 self._take_at_once(ready)
                 self._take_copying(ready)
         held_back = self._no_room, frozenset(self._list_full)
         return Orders(tuple(sorted(self._cancels)), self._alters, tuple(self._elections), *held_back)
 
-    def _ready(self) -> list[_Ready]:
-        """Ready calls by class, in the order of precedence; sorted by partition within a class."""
+    def _ready_classes(self) -> list[_Ready]:
+        """Ready calls by class, in the order of precedence."""
         classes_of = product((True, False), (False, True), (True, False))
         classes = [_Ready(internal=internal, leads=leads) for _begun, internal, leads in classes_of]
         shut = self._usage.traffic.shut(self.share.limits.per_broker_in)
-        for tp, status in _by_name(self.share.statuses):
-            call = status.call
-            if call is None or status.phase is not MovePhase.READY:
-                continue
-            begun, leads = status.started, status.leader_movement
-            ready = classes[(0 if begun else 4) + (2 if tp.internal else 0) + (0 if leads else 1)]
-            if not isinstance(call, Alter) or not call.until_in_sync:
-                ready.at_once.append(tp)
-            elif call.until_in_sync[0] not in shut:
-                ready.copying[tp] = call
+        for queue, waiting in self._ready.queues.items():
+            ready = classes[(0 if queue.begun else 4) + (2 if queue.internal else 0) + (0 if queue.leads else 1)]
+            if queue.pipe is None:
+                ready.at_once.append(waiting)
+            elif queue.pipe.destination not in shut:
+                ready.pipes.append(waiting)
+                ready.several |= queue.pipe.copies > 1
         return classes
 
     def _take_at_once(self, ready: _Ready) -> None:
         """Take calls that only P and L limit: the largest partitions first."""
-        sizes = self.share.sizes
-        for tp in sorted(ready.at_once, key=lambda tp: -sizes.get(tp, 0)):
+        for tp in merge(*ready.at_once, key=self._ready.order):
             if not self._admits_partition(ready):
                 return
             self._send(tp)
 
     def _take_copying(self, ready: _Ready) -> None:
-        waiting = ready.copying
+        """Look at the first of each pipe, and at more where these are not enough to be sure of the choice."""
+        if not ready.pipes or not self._admits_partition(ready) or self._most_copies() == 0:
+            return
+        longest, depth = max(map(len, ready.pipes)), _FIRST_LOOK
+        while depth < longest:
+            if self._took_first(ready, depth):
+                return
+            depth *= 8
+        self._take_all(ready)
+
+    def _took_first(self, ready: _Ready, depth: int) -> bool:
+        """Take from the first ``depth`` of each pipe, if the choice is that from all; else take nothing.
+
+        It is if no pipe that is longer was emptied, and if nothing but the pipe's own end held a partition back: its
+        disks, the lists of throttled replicas and the caps of all its new brokers had room to the end.
+        """
+        usage, limits = self._usage, self.share.limits
+        lefts = [left for budget in self._budgets if (left := budget.partitions_left) is not None]
+        first = sorted(tp for pipe in ready.pipes for tp in pipe[:depth])
+        most = min(lefts, default=len(self.share.statuses))
+        if usage.reserved or not self._lists_have_room({tp.topic for tp in first}, most, ready):
+            return False
+        before = usage.traffic.copy(), usage.internal_leaders, (replace(self._budget), replace(usage.budget))
+        chosen, pipes = list[TopicPartition](), self._pipes_of(self._calls_of(first))
+        while self._admits_partition(ready) and (tp := pipes.pop(self._most_copies())) is not None:
+            chosen.append(tp)
+            self._count_call(tp)
+        taken = set(chosen)
+        emptied = any(len(pipe) > depth and taken.issuperset(pipe[:depth]) for pipe in ready.pipes)
+        largest = max(self.share.sizes.get(pipe[0], 0) for pipe in ready.pipes)
+        kept = self.share.kept_free
+        full = any(room - kept.get(broker, 0) < largest for broker, room in usage.traffic.room.items())
+        if emptied or full or (ready.several and usage.traffic.shut(limits.per_broker_in)):
+            usage.traffic, usage.internal_leaders, (self._budget, usage.budget) = before
+            return False
+        for tp in chosen:
+            self._order(tp)
+        return True
+
+    def _lists_have_room(self, topics: Collection[str], most: int, ready: _Ready) -> bool:
+        """Whether the lists of these topics certainly have room for ``most`` of the calls."""
+        lists = self._usage.lists
+        doubted = [topic for topic in topics if not lists.has_ample_room(topic, most)]
+        counts = Counter([tp.topic for pipe in ready.pipes for tp in pipe]) if doubted else Counter[str]()
+        return all(lists.has_ample_room(topic, min(counts[topic], most)) for topic in doubted)
+
+    def _take_all(self, ready: _Ready) -> None:
+        waiting: Mapping[TopicPartition, Alter] = self._calls_of(sorted(chain.from_iterable(ready.pipes)))
         while waiting and self._admits_partition(ready) and self._most_copies() != 0:
             fit = self._fit_the_lists(waiting)
             if not fit:
                 # A list that cannot be read is not reported as full here: the reader of the list reports the error.
                 self._list_full |= {tp for tp in waiting if tp.topic not in self._usage.lists.unreadable}
                 return
-            self._take_from_pipes(ready, fit)
+            pipes = self._pipes_of(fit)
+            while self._admits_partition(ready) and (tp := pipes.pop(self._most_copies())) is not None:
+                self._send(tp)
+            self._no_room |= pipes.no_room
             waiting = {tp: call for tp, call in waiting.items() if tp not in fit}
+
+    def _calls_of(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, Alter]:
+        found = ((tp, self.share.statuses[tp].call) for tp in tps)
+        return {tp: call for tp, call in found if isinstance(call, Alter)}
 
     def _fit_the_lists(self, waiting: Mapping[TopicPartition, Alter]) -> Mapping[TopicPartition, Alter]:
         """The first of these calls whose entries fit into the lists of throttled replicas together."""
@@ -273,9 +348,9 @@ class _Turn:
                 full.add(tp.topic)  # the others of this topic need about as much
         return fit
 
-    def _take_from_pipes(self, ready: _Ready, calls: Mapping[TopicPartition, Alter]) -> None:
+    def _pipes_of(self, calls: Mapping[TopicPartition, Alter]) -> Pipes:
         limits = self.share.limits
-        pipes = Pipes(
+        return Pipes(
             list(calls),
             [call.until_in_sync for call in calls.values()],
             self.share.sizes,
@@ -286,24 +361,24 @@ class _Turn:
             self._usage.reserved,
             self.share.kept_free,
         )
-        while self._admits_partition(ready):
-            tp = pipes.pop(self._most_copies())
-            if tp is None:
-                break
-            self._send(tp)
-        self._no_room |= pipes.no_room
 
     def _send(self, tp: TopicPartition) -> None:
+        self._count_call(tp)
+        self._order(tp)
+
+    def _count_call(self, tp: TopicPartition) -> None:
         status = self.share.statuses[tp]
-        copies = 0
-        if isinstance(status.call, Alter):
-            self._alters[tp] = status.call.replicas
-            copies = len(status.call.until_in_sync)
-            if copies and tp in self._cluster.partitions:
-                self._usage.lists.admits_step(self._cluster.partitions[tp], status.call.replicas)
-        elif isinstance(status.call, Elect):
-            self._elections.append(tp)
+        copies = len(status.call.until_in_sync) if isinstance(status.call, Alter) else 0
         self._count(tp, leads=status.leader_movement, copies=copies)
+
+    def _order(self, tp: TopicPartition) -> None:
+        call = self.share.statuses[tp].call
+        if isinstance(call, Alter):
+            self._alters[tp] = call.replicas
+            if call.until_in_sync and tp in self._cluster.partitions:
+                self._usage.lists.admits_step(self._cluster.partitions[tp], call.replicas)
+        elif isinstance(call, Elect):
+            self._elections.append(tp)
 
     def _count(self, tp: TopicPartition, *, leads: bool, copies: int = 0) -> None:
         for budget in self._budgets:
@@ -321,9 +396,3 @@ class _Turn:
         """How many new replicas the next step may add; None: any number."""
         found = [most for budget in self._budgets if (most := budget.most_copies) is not None]
         return min(found, default=None)
-
-
-def _by_name(statuses: Mapping[TopicPartition, PartitionStatus]) -> Iterable[tuple[TopicPartition, PartitionStatus]]:
-    """Sorted by partition; cheap if they are sorted already."""
-    listed = list(statuses)
-    return statuses.items() if listed == sorted(listed) else sorted(statuses.items(), key=itemgetter(0))

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
 from kafka_rebalance.execution.steps import Present, StepRules, all_steps
-from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
 
@@ -21,29 +21,35 @@ def steps_completed(
     For one partition: the steps of its whole move, less those left, both with R = ``parallel_replicas`` and as if
     everything were in sync. Sent calls are not counted, so after a change of R earlier steps count in the new size.
     """
-    forward = direction is Direction.FORWARD
-    done = 0
-    for move in moves:
-        tp = move.tp
-        state, status = cluster.partitions.get(tp), statuses.get(tp)
-        if (
-            state is None
-            or status is None
-            or status.phase is MovePhase.SKIPPED
-            or status.reason == Reason.FOREIGN_REASSIGNMENT
-        ):
-            continue
-        start, goal = (move.origin, move.target) if forward else (move.target, move.origin)
-        # The step that adds replicas is not complete.
-        present = tuple(b for b in state.replicas if b not in state.adding) if state.adding else state.replicas
-        if present == start:
-            # An election changes no list.
-            done += move.elects and forward and status.phase is MovePhase.DONE
-        elif present == goal:
-            done += _steps(start, goal, parallel_replicas)
-        else:
-            done += max(0, _steps(start, goal, parallel_replicas) - _steps(present, goal, parallel_replicas))
-    return done
+    forward, found = direction is Direction.FORWARD, cluster.partitions
+    return sum(
+        steps_of(m, statuses.get(m.tp), found.get(m.tp), forward=forward, parallel_replicas=parallel_replicas)
+        for m in moves
+    )
+
+
+def steps_of(
+    move: PartitionMove,
+    status: PartitionStatus | None,
+    state: PartitionState | None,
+    *,
+    forward: bool,
+    parallel_replicas: int,
+) -> int:
+    """Those of one partition."""
+    if state is None or status is None:
+        return 0
+    if status.phase is MovePhase.SKIPPED or status.reason == Reason.FOREIGN_REASSIGNMENT:
+        return 0
+    start, goal = (move.origin, move.target) if forward else (move.target, move.origin)
+    # The step that adds replicas is not complete.
+    present = tuple(b for b in state.replicas if b not in state.adding) if state.adding else state.replicas
+    if present == start:
+        # An election changes no list.
+        return int(move.elects and forward and status.phase is MovePhase.DONE)
+    if present == goal:
+        return _steps(start, goal, parallel_replicas)
+    return max(0, _steps(start, goal, parallel_replicas) - _steps(present, goal, parallel_replicas))
 
 
 def _steps(start: Replicas, goal: Replicas, parallel_replicas: int) -> int:

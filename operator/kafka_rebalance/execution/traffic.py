@@ -28,14 +28,16 @@ class Reading:
     answered: frozenset[BrokerId] = frozenset()
 
 
-def read(at: float, partitions: Iterable[PartitionState], replica_bytes: ReplicaBytes) -> Reading:
-    """The reading of these partitions. ``replica_bytes``: of all replicas, from the brokers that answered."""
+def read(
+    at: float, partitions: Iterable[PartitionState], replica_bytes: ReplicaBytes, answered: frozenset[BrokerId]
+) -> Reading:
+    """The reading of these partitions. ``replica_bytes``: of all replicas, from the brokers that ``answered``."""
     held: dict[TopicPartition, dict[BrokerId, int]] = {}
     for state in partitions:
         sizes = {broker: replica_bytes.get((state.tp, broker)) for broker in state.adding}
         if found := {broker: size for broker, size in sizes.items() if size is not None}:
             held[state.tp] = found
-    return Reading(at, held, frozenset(broker for _, broker in replica_bytes))
+    return Reading(at, held, answered)
 
 
 def traffic(

@@ -1,8 +1,11 @@
-"""Switches the garbage collector off while millions of values are made, or modules are imported."""
+"""Keeps the garbage collector away while millions of values without cycles are made, or modules are imported."""
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+LARGE = 10_000
+"""From so many values on it is worth the while to keep them from the collector, or to make them in a thread."""
 
 
 @contextmanager
@@ -20,3 +23,24 @@ def without_collector() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def collect_rarely() -> None:
+    """For a process with an event loop: with its default settings, Python stops all threads for seconds at a time.
+
+    Young values are searched 20,000 at a time, so for some milliseconds, and all of them only after two million have
+    been added, or a quarter of what is there.
+    """
+    gc.set_threshold(20_000, 2, 50)
+
+
+@contextmanager
+def kept_for_long(values: int) -> Iterator[None]:
+    """What is made in this context is never searched for cycles, like all that was there before; if it is large.
+
+    Not for what is made again and again: a cycle in it would stay for ever.
+    """
+    with without_collector():
+        yield
+        if values >= LARGE:
+            gc.freeze()

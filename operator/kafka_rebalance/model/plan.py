@@ -199,6 +199,21 @@ class Plan:
         return sum(p.size_bytes * len(p.added) for p in self.partitions)
 
     @cached_property
+    def bytes_copied(self) -> tuple[dict[BrokerId, int], dict[BrokerId, int], dict[BrokerId, int]]:
+        """Bytes that are copied into each broker, out of each (the old leaders), and between the log dirs of each."""
+        into: defaultdict[BrokerId, int] = defaultdict(int)
+        out_of: defaultdict[BrokerId, int] = defaultdict(int)
+        between: defaultdict[BrokerId, int] = defaultdict(int)
+        for p in self.partitions:
+            for broker in p.added:
+                into[broker] += p.size_bytes
+                out_of[p.current[0]] += p.size_bytes
+        for move in self.log_dirs:
+            if move.copies:
+                between[move.broker] += move.size_bytes
+        return dict(into), dict(out_of), dict(between)
+
+    @cached_property
     def broker_changes(self) -> tuple[BrokerChange, ...]:
         """The changes of each broker, most replicas, then most leaderships, first.
 

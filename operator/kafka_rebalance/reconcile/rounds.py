@@ -9,6 +9,7 @@ there.
 This module alone replaces the ``assessment`` of a rebalance, with what the deciding functions return.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,25 +18,27 @@ from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.health_gate import Vitals
-from kafka_rebalance.execution.partition_status import Direction, Observation
-from kafka_rebalance.execution.progress import lost_moves
+from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.execution.windows import WindowClock
 from kafka_rebalance.kafka.least_permissions import MissingPermission, concerning
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.model.bulk import LARGE
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.act.closing import Closing
 from kafka_rebalance.reconcile.act.cordoning import Cordons
+from kafka_rebalance.reconcile.act.judges import Judges
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.direction import deleted_meanwhile, direction_of
-from kafka_rebalance.reconcile.decide.judging import in_motion, judge_again, judge_inputs, partitions_to_read
+from kafka_rebalance.reconcile.decide.judging import in_motion, partitions_to_read
 from kafka_rebalance.reconcile.decide.log_dir_decisions import with_log_dirs_judged
-from kafka_rebalance.reconcile.decide.queue_places import ahead_of, behind, may_plan, places_of
+from kafka_rebalance.reconcile.decide.queue_places import behind, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import (
+    lost_and_all,
     only_kept_copies_in_flight,
     replanning_for_drift,
     replanning_for_spec,
@@ -43,9 +46,9 @@ from kafka_rebalance.reconcile.decide.replanning import (
 )
 from kafka_rebalance.reconcile.decide.requeue import requeue_after
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
-from kafka_rebalance.reconcile.decide.step_orders import named_by, orders_for, unchanged_orders
+from kafka_rebalance.reconcile.decide.step_orders import choice_for, named_by, unchanged_orders
 from kafka_rebalance.reconcile.decide.teardown import awaited_by, renamed_from, successors_of, teardown_of
-from kafka_rebalance.reconcile.observe.observer import Changes, Look, Observer
+from kafka_rebalance.reconcile.observe.observer import Look, Observer
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
@@ -89,6 +92,7 @@ class Rounds:
         self._closing = Closing(admin, self._lifecycle, clock, self.throttle.take_cordons)
         self._permissions = PermissionProbe(admin, clock)
         self._observer = Observer(admin, clock, self._permissions)
+        self._judges = Judges(self._lifecycle, self._observer, self.rebalances, clock)
         self._cordons = Cordons(admin, stores)
         self._submitting = Submitting(admin, self._lifecycle, stores)
         self._log_dirs = LogDirCalls(admin, self._lifecycle, stores, clock)
@@ -113,10 +117,12 @@ class Rounds:
         sent = False
         if running:
             vitals, look = await self._observer.vitals(info), await self._observe(running, info)
+            for rebalance in running:
+                rebalance.assessment = await self._judges.judged_at_first(rebalance, look)
             postponed = deleted_meanwhile(running)
             self._replan_for_edits(running)
             running, rebalances = ([r for r in some if r not in postponed] for some in (running, rebalances))
-            orders = self._decide(running, look, vitals)
+            orders = await self._decide(running, look, vitals)
             sent = await self._act(running, orders, look, info)
             await self._report_running(running, look.observation.cluster)
         else:
@@ -159,7 +165,7 @@ class Rounds:
         rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
         if not rebalance.memory.blocked(self._clock.monotonic()):
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
-        self._turn(rebalance, direction_of(rebalance))
+        rebalance.assessment = self._judges.turned(rebalance, direction_of(rebalance))
 
     async def _look_at_permissions(self, rebalances: list[Rebalance]) -> None:
         """The affected resources report missing permissions, even if this round fails because of them."""
@@ -184,6 +190,7 @@ class Rounds:
         self._awaited = {}
         if any(r.record.loaded_run is not None or wants_plan(r) for r in rebalances):
             everything = await self._observer.everything()
+            await self._selected.read(filter(may_plan, rebalances), everything)
             selected = self._selected.of([r for r in rebalances if may_plan(r)], everything)
             successors = successors_of(rebalances)
             for rebalance in rebalances:
@@ -202,12 +209,13 @@ class Rounds:
 
     async def _observe(self, running: list[Rebalance], info: ClusterInfo) -> Look:
         """Read what moves, and everything if a run has just begun."""
-        if any(not r.assessment.statuses.by_partition for r in running):
+        if any(not r.assessment.statuses.judged for r in running):
             self._observer.expire()
-        moves = [move for r in running for move in r.record.moves]
-        self._observer.note_away({broker for move in moves for broker in move.known}, info)
+        runs = [r.record.loaded_run for r in running if r.record.loaded_run is not None]
+        self._observer.note_away({broker for run in runs for broker in run.known}, info)
         to_read = {tp for r in running for tp in partitions_to_read(r.assessment)}
-        look = await self._observer.look({move.tp for move in moves}, to_read, info, self.throttle.foreign)
+        planned = runs[0].partitions if len(runs) == 1 else frozenset().union(*(run.partitions for run in runs))
+        look = await self._observer.look(planned, to_read, info, self.throttle.foreign)
         return replace(look, log_dirs=await self._log_dirs.read(running))
 
     def _replan_for_edits(self, running: list[Rebalance]) -> None:
@@ -217,29 +225,30 @@ class Rounds:
             if edited and not rebalance.desired.deleting:
                 rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
 
-    def _decide(self, running: list[Rebalance], look: Look, vitals: Vitals) -> dict[str, Orders]:
+    async def _decide(self, running: list[Rebalance], look: Look, vitals: Vitals) -> dict[str, Orders]:
         """Where each rebalance goes, whether it may start new steps, the status of its partitions, and what to send."""
         now = self._clock.now()
         opened = self._opened()
         moving = frozenset(tp for r in opened for tp in in_motion(r, look.observation.cluster.partitions))
         block_inputs = BlockInputs(now, vitals, moving, self.throttle.throttles, self._awaited, self._windows)
         for rebalance in running:
-            self._turn(rebalance, direction_of(rebalance))
+            rebalance.assessment = self._judges.turned(rebalance, direction_of(rebalance))
             rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
             teardown = teardown_of(rebalance, look.observation, self._observer.replica_bytes, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, block_inputs))
-            self._judge(rebalance, direction_of(rebalance), look.observation, look.changes)
+            rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
             replanning = replanning_for_drift(rebalance)
             if replanning is not rebalance.assessment.replanning:
-                lost, total = lost_moves(rebalance.record.moves, rebalance.assessment.statuses.by_partition)
+                lost, total = lost_and_all(rebalance)
                 log.info("%s: others made %d of %d replica moves void: planning again", rebalance.name, lost, total)
                 # Nothing more of a plan that is given up may be sent.
                 rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
-                self._judge(rebalance, direction_of(rebalance), look.observation, look.changes)
-        free, on_disk, ruling = self._observer.disks, self._observer.replica_bytes, self.throttle.ruling
-        lists, incomplete = self.throttle.list_budget, self._observer.was_incomplete
-        orders = orders_for(running, look.observation.cluster, ruling, free, on_disk, lists, incomplete)
+                rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
+        lists, ruling = self.throttle.list_budget, self.throttle.ruling
+        choice = choice_for(running, look.observation.cluster, ruling, self._observer.on_disks, lists)
+        large = sum(len(r.record.moves) for r in running) >= LARGE
+        orders = await asyncio.to_thread(choice) if large else choice()
         for rebalance in running:
             found = orders[rebalance.uid]
             rebalance.assessment = replace(rebalance.assessment, no_room=found.no_room, list_full=found.list_full)
@@ -248,23 +257,6 @@ class Rounds:
 
     def _opened(self) -> list[Rebalance]:
         return [r for r in self.rebalances.values() if r.record.loaded_run is not None]
-
-    def _judge(self, rebalance: Rebalance, direction: Direction | None, seen: Observation, changes: Changes) -> None:
-        self._turn(rebalance, direction)
-        run = rebalance.record.loaded_run
-        if run is None or direction is None:
-            return
-        restarting = self._observer.away(rebalance.desired.spec.execution.broker_settle_seconds)
-        ahead = ahead_of(rebalance, self.rebalances.values())
-        inputs = judge_inputs(rebalance, run, direction, seen, restarting, ahead)
-        judgement = judge_again(rebalance.assessment.judgement, inputs, seen, changes, self._clock.now())
-        rebalance.assessment = replace(rebalance.assessment, judgement=judgement)
-
-    def _turn(self, rebalance: Rebalance, direction: Direction | None) -> None:
-        """Set the partitions of the run: during a rollback, only those that it sent calls for. The assessment stays."""
-        if direction is not None:
-            self._lifecycle.turn(rebalance, back=direction is not Direction.FORWARD)
-            rebalance.assessment = replace(rebalance.assessment, run=rebalance.record.loaded_run)
 
     async def _act(self, running: list[Rebalance], orders: dict[str, Orders], look: Look, info: ClusterInfo) -> bool:
         """Cordon brokers and send calls; returns whether anything was sent.
@@ -303,8 +295,8 @@ class Rounds:
         known, confirmed = {r.uid: r.assessment.statuses.by_partition for r in running}, {}
         for rebalance in running:
             direction = rebalance.assessment.judgement.direction or Direction.FORWARD
-            self._judge(rebalance, direction, look.observation, changes)
-            rebalance.assessment = replace(rebalance.assessment, sent=frozenset())
+            assessment = self._judges.judged(rebalance, direction, replace(look, changes=changes))
+            rebalance.assessment = replace(assessment, sent=frozenset())
         for rebalance in self._turns.of("start", (r for r in running if r.uid in orders)):
             before = {tp: known[rebalance.uid][tp] for tp in stale[rebalance.uid]}
             meant = unchanged_orders(orders[rebalance.uid], before, rebalance.assessment.statuses.by_partition)

@@ -27,4 +27,5 @@ def seen(partition=None, *, alive=range(1, 7), gone=(), min_insync=1):
 
 def status_of(partition, direction=FORWARD, *, move=MOVE, paused=False, r=1, **more):
     """The status of the partition on its way through the move."""
-    return judge(move, seen(partition, **more), direction, r, paused=paused)
+    found = judge(move, seen(partition, **more), direction, r)
+    return found.under_pause() if paused else found

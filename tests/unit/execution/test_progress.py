@@ -11,6 +11,7 @@ from kafka_rebalance.execution.progress import (
     bytes_left,
     lost_moves,
     measure,
+    moves_to_lose,
     produce_rates,
     seconds_at_throttle,
     seconds_left,
@@ -271,7 +272,9 @@ class TestLostMoves:
     @pytest.mark.parametrize(("number", "lost"), [(0, 2), (1, 1), (2, 1), (3, 0)])
     def test_each_counts_for_what_it_was(self, number, lost):
         """Of four: a partition that the plan does not change does not count."""
-        assert lost_moves(self.rows(), {TopicPartition("t", number): self.LOST}) == (lost, 4)
+        rows = {move.tp: move for move in self.rows()}
+        assert lost_moves(rows, {TopicPartition("t", number): self.LOST}) == lost
+        assert sum(map(moves_to_lose, rows.values())) == 4
 
 
 class TestProduceRates:

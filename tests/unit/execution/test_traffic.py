@@ -70,4 +70,5 @@ class TestRead:
         moving = PartitionState(tp(0), "", replicas_of(3, 4, 1), frozenset(replicas_of(1)), ONE, adding=(THREE, FOUR))
         resting = PartitionState(tp(1), "", replicas_of(1), frozenset(replicas_of(1)), ONE)
         sizes = {(tp(0), ONE): 100, (tp(0), THREE): 40, (tp(1), ONE): 7}
-        assert read(5.0, [moving, resting], sizes) == Reading(5.0, {tp(0): {THREE: 40}}, frozenset((ONE, THREE)))
+        answered = frozenset((ONE, THREE))
+        assert read(5.0, [moving, resting], sizes, answered) == Reading(5.0, {tp(0): {THREE: 40}}, answered)

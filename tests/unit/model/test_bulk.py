@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from kafka_rebalance.model.bulk import without_collector
+from kafka_rebalance.model.bulk import LARGE, collect_rarely, kept_for_long, without_collector
 
 
 class TestWithoutCollector:
@@ -25,3 +25,27 @@ class TestWithoutCollector:
             assert not gc.isenabled()
         finally:
             gc.enable()
+
+
+class TestKeptForLong:
+    @pytest.mark.parametrize(("values", "kept"), [(LARGE, True), (LARGE - 1, False)])
+    def test_what_is_large_is_not_searched_again(self, values: int, kept: bool) -> None:
+        """A search of millions of values stops all threads for a second."""
+        before = gc.get_freeze_count()
+        try:
+            with kept_for_long(values):
+                assert not gc.isenabled()
+            assert (gc.get_freeze_count() > before) is kept
+        finally:
+            gc.unfreeze()
+
+
+class TestCollectRarely:
+    def test_the_young_values_are_searched_a_few_at_a_time(self) -> None:
+        """The default is 700, and a quarter of everything leads to a search of everything."""
+        thresholds = gc.get_threshold()
+        try:
+            collect_rarely()
+            assert gc.get_threshold() == (20_000, 2, 50)
+        finally:
+            gc.set_threshold(*thresholds)

@@ -27,7 +27,7 @@ from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.state.assessment import KeptCopies
 from kafka_rebalance.reconcile.state.memory import Planned, Problem
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, end_of_run, load_open_run, loaded_run_of
+from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, end_of_run, load_open_run, opened_run_of
 
 log = logging.getLogger(__name__)
 
@@ -209,8 +209,8 @@ class Lifecycle:
         await self._forget_older(rebalance, run)
         if before is not None and before.open and before.undo:
             await self._resources.clear_undo(rebalance)
+        opened = await asyncio.to_thread(opened_run_of, run, planned.plan, planned.ref, origins)
         self._put_plan_away(rebalance)
-        opened = loaded_run_of(run, planned.plan, planned.ref, origins)
         rebalance.record = replace(rebalance.record, run=run, was_read=True, loaded_run=opened, origins=origins)
         self.expect(rebalance, expected_rates(opened, planned.model))
 

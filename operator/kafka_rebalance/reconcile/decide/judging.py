@@ -15,6 +15,8 @@ from kafka_rebalance.execution.partition_status import (
     PartitionStatus,
     judge,
 )
+from kafka_rebalance.execution.ready_calls import ReadyCalls
+from kafka_rebalance.execution.tally import Tally
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep
@@ -30,11 +32,11 @@ _UNKNOWN = {Reason.METADATA_MISSING, Reason.TOPIC_FORBIDDEN}
 
 def partitions_to_read(assessment: Assessment) -> set[TopicPartition]:
     """What has to be read in every round: partitions that move or have begun to, and those that cannot be read."""
-    unsettled = assessment.statuses.within(*_UNSETTLED)
     return {
         tp
-        for tp, status in unsettled.items()
-        if status.phase is MovePhase.IN_FLIGHT or status.started or status.reason in _UNKNOWN
+        for tp, status in assessment.statuses.notable.items()
+        if status.phase in _UNSETTLED
+        and (status.phase is MovePhase.IN_FLIGHT or status.started or status.reason in _UNKNOWN)
     } | assessment.sent
 
 
@@ -56,9 +58,9 @@ def in_motion(
     run = rebalance.record.loaded_run
     if run is None:
         return
-    for tp, status in rebalance.assessment.statuses.within(*_UNSETTLED).items():
+    for tp, status in rebalance.assessment.statuses.notable.items():
         state, move = partitions.get(tp), run.move_of.get(tp)
-        if not status.started or state is None or move is None:
+        if not status.started or status.phase not in _UNSETTLED or state is None or move is None:
             continue
         if state.in_flight or len(state.replicas) > max(len(move.origin), len(move.target)):
             yield tp
@@ -100,23 +102,41 @@ def judge_again(
     """
     cluster = ClusterState(seen.cluster.cluster_id, inputs.brokers, seen.cluster.partitions)
     known = Observation(cluster, inputs.min_insync, seen.gone, inputs.restarting, inputs.forbidden, inputs.unread)
-    if before.inputs == inputs and before.reading == changes.before:
-        moves = (inputs.run.move_of[tp] for tp in changes.partitions if tp in inputs.run.move_of)
-        statuses = before.statuses.updated({move.tp: _status_of(move, known, inputs) for move in moves})
+    run, direction, tally, ready = inputs.run, inputs.direction, before.tally, before.ready
+    again = inputs.concerned(before.inputs) if before.inputs is not None else None
+    if again is None or before.reading not in {changes.before, changes.after}:
+        found = {move.tp: _status_of(move, known, inputs) for move in run.moves}
+        statuses, tally, ready = Statuses.of(found, paused=inputs.paused), None, None
     else:
-        statuses = Statuses.of({move.tp: _status_of(move, known, inputs) for move in inputs.run.moves})
+        moves = [run.move_of[tp] for tp in {*changes.partitions, *again} if tp in run.move_of]
+        found = {move.tp: _status_of(move, known, inputs) for move in moves}
+        judged = before.statuses.judged
+        changed = {tp: status for tp, status in found.items() if not _same(status, judged[tp])}
+        statuses = before.statuses.updated(changed).under(paused=inputs.paused)
+        tally = tally.updated(moves, statuses.judged, cluster.partitions) if tally is not None else None
+        ready = ready.updated(found, statuses.judged, cluster.partitions) if ready is not None else None
+    if tally is None:
+        tally = Tally.of(run.moves, statuses.judged, cluster.partitions, direction, inputs.parallel_replicas)
+    if ready is None:
+        ready = ReadyCalls.of(statuses.judged, cluster.partitions, run.sizes)
     since = before.since
     if statuses is not before.statuses:
         since = {tp: since.get(tp, now) for tp in statuses.within(MovePhase.IN_FLIGHT)}
-    return Judgement(inputs.direction, statuses, since, inputs, changes.after)
+    return Judgement(direction, statuses, since, inputs, changes.after, tally, ready)
+
+
+def _same(one: PartitionStatus, other: PartitionStatus) -> bool:
+    return one == other and one.pausable is other.pausable
 
 
 def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs) -> PartitionStatus:
     state = known.cluster.partitions.get(move.tp)
     stays = state is not None and state.in_flight and move.tp in inputs.keep
     direction = Direction.FORWARD if stays else inputs.direction
-    found = judge(move, known, direction, inputs.parallel_replicas, paused=inputs.paused)
+    found = judge(move, known, direction, inputs.parallel_replicas)
     other = next((name for name, run in inputs.ahead if move.tp in run.move_of), None)
+    if other is not None and inputs.paused:
+        found = found.under_pause()
     if other is None or found.phase not in {MovePhase.IN_FLIGHT, MovePhase.READY}:
         return found
     # How the partition looks is the other one's doing, and must not be repaired by this rebalance.

@@ -67,16 +67,18 @@ def _claimant(
 ) -> Claimant:
     desired, record, statuses = rebalance.desired, rebalance.record, rebalance.assessment.statuses
     planning, replanning = rebalance.memory.planning is not None, rebalance.assessment.replanning
-    partitions = {move.tp for move in record.moves} - statuses.within(MovePhase.SKIPPED).keys()
+    skipped = statuses.within(MovePhase.SKIPPED)
+    partitions = record.loaded_run.partitions if record.loaded_run is not None else frozenset[TopicPartition]()
+    partitions = partitions - skipped.keys() if skipped else partitions
     if may_plan(rebalance):
-        partitions |= selected[desired.uid]
+        partitions = partitions | selected[desired.uid]
     ready_to_replan = replanning is not None and replanning.ready
     moving = record.loaded_run is not None and (not ready_to_replan or statuses.copying)
     gives_up_place = moving and _gives_up_place(rebalance)
     return Claimant(
         key=desired.uid,
         name=desired.name,
-        partitions=frozenset(partitions),
+        partitions=partitions,
         priority=desired.spec.priority,
         since=queue.asked_since or _EPOCH,
         tearing_down=desired.deleting,

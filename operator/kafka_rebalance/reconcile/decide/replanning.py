@@ -36,10 +36,18 @@ def replanning_for_drift(rebalance: RebalanceView) -> Replanning | None:
     before, judgement = rebalance.assessment.replanning, rebalance.assessment.judgement
     if judgement.direction is not Direction.FORWARD:
         return before
-    lost, total = lost_moves(rebalance.record.moves, judgement.statuses.by_partition)
+    lost, total = lost_and_all(rebalance)
     if not total or 100 * lost <= rebalance.desired.spec.approval.drift_budget * total:
         return before
     return Replanning(Reason.DRIFTED)
+
+
+def lost_and_all(rebalance: RebalanceView) -> tuple[int, int]:
+    """How many replica moves of the plan other tools have voided, and how many there are."""
+    run = rebalance.record.loaded_run
+    if run is None:
+        return 0, 0
+    return lost_moves(run.move_of, rebalance.assessment.statuses.notable), run.replica_moves
 
 
 def wants_plan(rebalance: RebalanceView) -> bool:

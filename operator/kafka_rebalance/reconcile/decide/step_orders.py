@@ -7,65 +7,86 @@ from kafka_rebalance.api.throttle_resource import ClusterLimits
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.execution.disk_space import DiskSpace
 from kafka_rebalance.execution.list_budget import ListBudget
-from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
-from kafka_rebalance.execution.progress import ReplicaBytes
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
+from kafka_rebalance.execution.ready_calls import ReadyCalls
 from kafka_rebalance.execution.schedule import Ceilings, Orders, RebalanceShare, schedule
 from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
 from kafka_rebalance.reconcile.decide.direction import by_precedence, going_back
+from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
-WasIncomplete = Callable[[TopicPartition, BrokerId], bool]
 
-
-def orders_for(
+def choice_for(
     running: Sequence[RebalanceView],
     cluster: ClusterState,
     ruling: KafkaReassignmentThrottle | None,
-    disks: Mapping[BrokerId, DiskSpace],
-    replica_bytes: ReplicaBytes,
+    on_disks: DiskReading,
     list_budget: ListBudget,
-    incomplete: WasIncomplete = lambda _tp, _broker: False,
-) -> dict[str, Orders]:
-    """By uid: within each rebalance's own limits, and within those of the throttle resource over all of them.
+) -> Callable[[], dict[str, Orders]]:
+    """What finds the orders, by uid. It looks at nothing that may change, so that it can be asked in a thread.
 
-    Rollbacks come first, then the higher priority, then the older resource. ``incomplete``: whether a replica was
-    not on its disk, or not completely, when ``disks`` were read.
+    Within each rebalance's own limits, and within those of the throttle resource over all of them.
+
+    Rollbacks come first, then the higher priority, then the older resource.
     """
     limits = ruling.spec.limits if ruling else ClusterLimits()
     ceilings = Ceilings(
         limits.parallel_partition_count, limits.parallel_leader_movements, limits.max_concurrent_replica_movements
     )
-    first = by_precedence(running)
+    first = [r for r in by_precedence(running) if r.record.loaded_run is not None]
     shares = [
         RebalanceShare(
             r.assessment.statuses.by_partition,
-            {m.tp: m.size_bytes for m in r.record.moves},
+            run.sizes,
             r.desired.limits,
-            {m.tp: m.origin if going_back(r) else m.target for m in r.record.moves},
-            _kept_free(r, disks),
+            run.starts if going_back(r) else run.goals,
+            _kept_free(r, on_disks.space),
+            r.assessment.statuses.notable,
+            _ready(r),
+            _coming(r),
         )
         for r in first
+        if (run := r.record.loaded_run) is not None
     ]
-    free = {broker: space.fullest for broker, space in disks.items()}
+    free = {broker: space.fullest for broker, space in on_disks.space.items()}
     for share in shares if free else ():
-        for broker, size in _arrived_since(share, cluster, replica_bytes, incomplete):
+        for broker, size in _arrived_since(share, cluster, on_disks):
             if broker in free:
                 free[broker] -= size
-    chosen = schedule(shares, cluster, ceilings, free, replica_bytes, list_budget)
-    return {rebalance.desired.uid: orders for rebalance, orders in zip(first, chosen, strict=True)}
+    uids = [rebalance.desired.uid for rebalance in first]
+
+    def chosen() -> dict[str, Orders]:
+        found = schedule(shares, cluster, ceilings, free, on_disks.replica_bytes, list_budget, on_disks.in_flight)
+        return dict(zip(uids, found, strict=True))
+
+    return chosen
+
+
+def _ready(rebalance: RebalanceView) -> ReadyCalls | None:
+    """The calls that are ready now; None: to be found."""
+    statuses, ready = rebalance.assessment.statuses, rebalance.assessment.judgement.ready
+    return ready.of_pause() if ready is not None and statuses.paused else ready
+
+
+def _coming(rebalance: RebalanceView) -> Mapping[BrokerId, int] | None:
+    """Bytes that may come to each broker at most; None: not known for where it goes in the end."""
+    tally = rebalance.assessment.judgement.tally
+    if tally is None or (tally.direction is Direction.FORWARD) is going_back(rebalance):
+        return None
+    return tally.coming
 
 
 def _arrived_since(
-    share: RebalanceShare, cluster: ClusterState, replica_bytes: ReplicaBytes, incomplete: WasIncomplete
+    share: RebalanceShare, cluster: ClusterState, on_disks: DiskReading
 ) -> Iterator[tuple[BrokerId, int]]:
     """Brokers, and bytes that copies took there since the disks were read: these are not free any more."""
-    for tp, status in share.statuses.items():
-        state = cluster.partitions.get(tp)
-        if state is None or not (status.started or status.phase is MovePhase.DONE):
+    for tp in on_disks.recent:
+        status, state = share.statuses.get(tp), cluster.partitions.get(tp)
+        if status is None or state is None or not (status.started or status.phase is MovePhase.DONE):
             continue
         for broker in state.replicas:
-            if broker in share.goals.get(tp, ()) and broker not in state.adding and incomplete(tp, broker):
-                yield broker, max(0, share.sizes.get(tp, 0) - replica_bytes.get((tp, broker), 0))
+            if broker in share.goals.get(tp, ()) and broker not in state.adding and on_disks.was_incomplete(tp, broker):
+                yield broker, max(0, share.sizes.get(tp, 0) - on_disks.replica_bytes.get((tp, broker), 0))
 
 
 def _kept_free(rebalance: RebalanceView, disks: Mapping[BrokerId, DiskSpace]) -> dict[BrokerId, int]:

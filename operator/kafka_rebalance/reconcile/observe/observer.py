@@ -1,20 +1,22 @@
 """Reads Kafka in each round, and keeps how long each state has lasted."""
 
+import asyncio
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.disk_space import DiskSpace
-from kafka_rebalance.execution.health_gate import Change, Vitals, unhealthy
+from kafka_rebalance.execution.health_gate import Change, Vitals
 from kafka_rebalance.execution.log_dir_moves import LogDirReading
 from kafka_rebalance.execution.partition_status import Observation
 from kafka_rebalance.execution.progress import produce_rates
 from kafka_rebalance.execution.reassignment_throttle import Side
 from kafka_rebalance.execution.traffic import Reading, read, traffic
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir, disk_space
-from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, ReplicaKey, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
+from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading, ReplicaSizes, compared, sizes_in
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 
 log = logging.getLogger(__name__)
@@ -59,27 +61,6 @@ class Look:
     log_dirs: LogDirReading | None = None
 
 
-class ReplicaSizes(Mapping[ReplicaKey, int]):
-    """Bytes on disk by partition and broker. Kept per broker: only a few brokers are read again every few seconds."""
-
-    def __init__(self) -> None:
-        self._of: dict[BrokerId, dict[TopicPartition, int]] = {}
-
-    def replace(self, broker: BrokerId, dirs: Iterable[LogDir]) -> None:
-        """Replace what is known of this broker."""
-        self._of[broker] = {tp: size for log_dir in dirs for tp, size in log_dir.replica_bytes.items()}
-
-    def __getitem__(self, key: ReplicaKey) -> int:
-        tp, broker = key
-        return self._of[broker][tp]
-
-    def __iter__(self) -> Iterator[ReplicaKey]:
-        return ((tp, broker) for broker, sizes in self._of.items() for tp in sizes)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._of.values()))
-
-
 class Observer:
     """Reads one cluster. It remembers times and counts; a restart forgets them."""
 
@@ -100,8 +81,15 @@ class Observer:
         self._all_log_dirs_read_at = float("-inf")
         self._leaders_before: tuple[float, Mapping[TopicPartition, int]] | None = None
         self._known: dict[TopicPartition, PartitionState] = {}
-        self._before: dict[TopicPartition, PartitionState] = {}
         """Every partition, as of the last reading that changed it."""
+        self._changed: set[TopicPartition] = set()
+        """The partitions that readings of everything found changed since the last look."""
+        self.in_flight: set[TopicPartition] = set()
+        """Every partition that is being reassigned, as last read."""
+        self._since_sizes: set[TopicPartition] = set()
+        """The partitions that changed since the sizes on all brokers were read."""
+        self._planned: Collection[TopicPartition] = ()
+        self._planned_topics: frozenset[str] = frozenset()
         self._reading = 0
         self._full_readings = 0
         self._looked_at = 0
@@ -126,6 +114,12 @@ class Observer:
         """What the brokers report of their disks; those that report no usable bytes are left out."""
         return self._disks
 
+    @property
+    def on_disks(self) -> DiskReading:
+        """The disks and replicas as last read, and what moves."""
+        recent = self._since_sizes.union(*self._incomplete.values())
+        return DiskReading(self._disks, self.replica_bytes, self.was_incomplete, recent, self.in_flight)
+
     def was_incomplete(self, tp: TopicPartition, broker: BrokerId) -> bool:
         """Whether the partition was still being copied to the broker when its disks were last read, or not yet."""
         return tp in self._incomplete.get(broker, ()) or (tp, broker) not in self.replica_bytes
@@ -138,13 +132,18 @@ class Observer:
             for topic in self._undescribed.keys() & {tp.topic for tp in found} if self._undescribed else ():
                 del self._undescribed[topic]
             self._note_unread(found.errors, self._unread)
-            kept = {tp: state for tp, state in self._known.items() if tp.topic in self._unread} if self._unread else {}
-            self._known = kept | found
+            # Nothing writes to what is compared here meanwhile: only this round does, and it waits.
+            unread = frozenset(self._unread)
+            first = not self._known
+            self._known, changed, self._unhealthy, self.in_flight = await asyncio.to_thread(
+                compared, found, self._known, unread
+            )
+            self._changed = self._changed | changed if self._changed else changed
+            self._since_sizes |= changed if not first else set()  # no sizes were read before
             took = self._clock.monotonic() - begun
             pause = max(EVERYTHING_SECONDS, min(_SHARE * took, _EVERYTHING_AT_LEAST_EVERY_SECONDS))
             self._everything_due_at = begun + pause
             self._full_readings += 1
-            self._unhealthy = unhealthy(self._known)
             try:
                 # Without the permission to read others' topics the gate assumes 1 as their min.insync.replicas.
                 self._unhealthy_min_insync = await self._read_min_insync({tp.topic for tp in self._unhealthy})
@@ -181,14 +180,13 @@ class Observer:
         known = await self.everything()
         fresh = set(moving)
         again = self._full_readings != self._looked_at
-        # Compared first: reading the topics of what moves takes their partitions for known.
-        changed = {tp for tp in planned if again and self._before.get(tp) != known.get(tp)}
-        if again:
-            self._looked_at, self._before = self._full_readings, dict(known)
+        self._looked_at = self._full_readings
+        changed, self._changed = self._changed, set()
         changed |= await self._read_topics_of(moving)
-        min_insync = await self._read_min_insync({tp.topic for tp in planned})
+        min_insync = await self._read_min_insync(await self._topics_of(planned))
         unknown = self._unread | self._undescribed.keys()
-        missing = (tp for tp in (planned if again else fresh) if tp not in known and tp.topic not in unknown)
+        unseen = await asyncio.to_thread(frozenset(planned).difference, known) if again else fresh.difference(known)
+        missing = (tp for tp in unseen if tp.topic not in unknown)
         self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in missing} | {
             tp: count for tp, count in self._absent.items() if not again and tp not in fresh
         }
@@ -222,12 +220,25 @@ class Observer:
         self._undescribed = _denied_now(self._undescribed, topics, found.errors)
         self._note_unread(found.errors, topics)
         otherwise = {tp for tp, state in found.items() if self._known.get(tp) != state}
-        for seen in (self._known, self._before):
-            for tp in set(tps) - found.keys():
-                if tp.topic not in found.errors:
-                    seen.pop(tp, None)
-            seen.update(found)
+        for tp in set(tps) - found.keys():
+            if tp.topic not in found.errors:
+                self._known.pop(tp, None)
+        self._known.update((tp, found[tp]) for tp in otherwise)
+        self._note_changed(set(tps) | otherwise)
         return set(tps) | otherwise
+
+    def _note_changed(self, tps: Collection[TopicPartition]) -> None:
+        known = self._known
+        self._since_sizes.update(tps)
+        self.in_flight.difference_update(tps)
+        self.in_flight.update(tp for tp in tps if tp in known and known[tp].in_flight)
+
+    async def _topics_of(self, planned: Collection[TopicPartition]) -> frozenset[str]:
+        """Found again only for other partitions: nobody writes to a collection of them."""
+        if planned is not self._planned:
+            topics = await asyncio.to_thread(lambda: frozenset([tp.topic for tp in planned]))
+            self._planned, self._planned_topics = planned, topics
+        return self._planned_topics
 
     def _note_unread(self, errors: Mapping[str, RebalanceError], asked: Collection[str]) -> None:
         self._unread.difference_update(tuple(asked))
@@ -273,7 +284,10 @@ class Observer:
         except RebalanceError as error:
             log.warning("sizes on disk are not known: %s", error.message)
             return
-        self._take_in(found, asked, partitions)
+        sizes = await asyncio.to_thread(lambda: {broker: sizes_in(dirs) for broker, dirs in found.items()})
+        self._take_in(found, sizes, asked, partitions)
+        if all_brokers:
+            self._since_sizes = set()
         if all_brokers:
             await self._permissions.compare(found, self._known)
         self._read_produce_rates(partitions, now)
@@ -282,20 +296,24 @@ class Observer:
     def _take_in(
         self,
         found: Mapping[BrokerId, Collection[LogDir]],
+        sizes: Mapping[BrokerId, Mapping[TopicPartition, int]],
         asked: Collection[BrokerId],
         partitions: Mapping[TopicPartition, PartitionState],
     ) -> None:
         """Replace what is known of these brokers; of one that gave no answer nothing is known."""
+        copies: dict[BrokerId, list[TopicPartition]] = {}
+        for tp, state in partitions.items():
+            for broker in state.adding:
+                copies.setdefault(broker, []).append(tp)
         for broker in asked:
-            dirs = found.get(broker, ())
-            self._incomplete[broker] = frozenset(tp for tp, state in partitions.items() if broker in state.adding)
-            self.replica_bytes.replace(broker, dirs)
+            self._incomplete[broker] = frozenset(copies.get(broker, ()))
+            self.replica_bytes.replace(broker, sizes.get(broker, {}))
             self._disks.pop(broker, None)
-            if (space := disk_space(dirs)) is not None:
+            if (space := disk_space(found.get(broker, ()))) is not None:
                 self._disks[broker] = space
 
     def _read_traffic(self, partitions: Mapping[TopicPartition, PartitionState], now: float) -> None:
-        reading = read(now, partitions.values(), self.replica_bytes)
+        reading = read(now, partitions.values(), self.replica_bytes, self.replica_bytes.brokers)
         leaders = {tp: state.leader for tp, state in partitions.items()}
         self.traffic = traffic(self._copies_before, reading, leaders) if self._copies_before is not None else {}
         self._copies_before = reading if reading.held else None

@@ -10,20 +10,18 @@ from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import (
     Pace,
     ReplicaBytes,
-    bytes_left,
-    measure,
     seconds_at_throttle,
     seconds_left_range,
     start_pace,
 )
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates
 from kafka_rebalance.execution.schedule import Limits
-from kafka_rebalance.execution.step_count import steps_completed
 from kafka_rebalance.execution.steps import Alter, Elect
+from kafka_rebalance.execution.tally import Tally
 from kafka_rebalance.model.duration_model import DurationModel
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
-from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
+from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reconcile.decide.throttle_claims import log_dir_rate_of
 from kafka_rebalance.reconcile.report.ready_state import waiting_summary
 from kafka_rebalance.reconcile.state.assessment import Advance, ExpectedDuration
@@ -42,25 +40,27 @@ def advance_of(
     durations: DurationModel | None = None,
 ) -> Advance:
     """How far the run is by this round's statuses. ``now``: seconds of a monotonic clock."""
-    assessment, moves, limits = rebalance.assessment, rebalance.record.moves, rebalance.desired.limits
-    before, rates, statuses = assessment.advance, assessment.throttle.rates, assessment.statuses.by_partition
+    assessment, limits = rebalance.assessment, rebalance.desired.limits
+    before, rates = assessment.advance, assessment.throttle.rates
     direction = assessment.judgement.direction or Direction.FORWARD
     opened = rebalance.record.loaded_run
     log_dirs = measure_log_dirs(opened.log_dirs if opened is not None else (), assessment.log_dirs, direction)
-    progress = measure(moves, statuses, cluster, replica_bytes, direction).with_log_dirs(log_dirs)
+    tally = _tally_of(rebalance, cluster, direction)
+    progress, steps = tally.progress(assessment.statuses.phases, cluster, replica_bytes)
+    progress = progress.with_log_dirs(log_dirs)
     dir_rate, _ = log_dir_rate_of(rebalance.desired)
     pace, eta = None, None
     # While a step block holds it at rest, standing still is intended: the stall timeout starts again.
     if assessment.step_block is None or progress.partitions_in_flight or log_dirs.in_flight:
         same = before.pace if before.direction is direction else None
         pace = same.follow(progress, now) if same else start_pace(progress, now)
-        into, out_of = bytes_left(moves, statuses, cluster, replica_bytes, direction)
+        into, out_of = tally.bytes_left(cluster, replica_bytes)
         at_throttle = _longer(seconds_at_throttle(into, out_of, rates), seconds_at_rate(log_dirs.bytes_left, dir_rate))
         eta = seconds_left_range(progress, pace, at_throttle)
     return Advance(
         direction=direction,
         progress=progress,
-        steps_completed=steps_completed(moves, statuses, cluster, direction, limits.parallel_replicas),
+        steps_completed=steps,
         pace=pace,
         eta=eta,
         plan_seconds=expected_seconds(opened.plan, rates, dir_rate) if opened is not None else None,
@@ -68,6 +68,15 @@ def advance_of(
         stalled=_stalled(rebalance, pace, now),
         too_slow=_too_slow(rebalance, cluster, produce_rates),
     )
+
+
+def _tally_of(rebalance: RebalanceView, cluster: ClusterState, direction: Direction) -> Tally:
+    """What the statuses add up to; counted again if the tally of the judgement is about others."""
+    judgement, r = rebalance.assessment.judgement, rebalance.desired.limits.parallel_replicas
+    kept, judged = judgement.tally, judgement.statuses.judged
+    if kept is not None and (kept.direction, kept.parallel_replicas) == (direction, r) and kept.judged is judged:
+        return kept
+    return Tally.of(rebalance.record.moves, judged, cluster.partitions, direction, r)
 
 
 def _expected(
@@ -89,7 +98,7 @@ def _stalled(rebalance: RebalanceView, pace: Pace | None, now: float) -> str:
     assessment, timeout = rebalance.assessment, rebalance.desired.spec.execution.stall_timeout_seconds
     if pace is None or assessment.finished or now - pace.advanced_at < timeout:
         return ""
-    flying = ", ".join(str(tp) for tp in list(assessment.judgement.since)[:5])
+    flying = ", ".join(str(tp) for tp in sorted(assessment.judgement.since)[:5])
     waits = waiting_summary(assessment) or flying or _unanswered(assessment.statuses)
     return f"nothing has advanced for more than {format_duration(timeout)}: {waits}"
 
@@ -126,9 +135,10 @@ def _too_slow(rebalance: RebalanceView, cluster: ClusterState, measured: Mapping
 
 
 def _copying(statuses: Statuses, cluster: ClusterState, rates: Mapping[TopicPartition, float]) -> Iterable[Copying]:
-    for tp, status in statuses.by_partition.items():
-        state, rate = cluster.partitions.get(tp), rates.get(tp)
-        if state is None or not rate:
+    by_partition = statuses.by_partition
+    for tp, rate in rates.items():
+        state, status = cluster.partitions.get(tp), by_partition.get(tp)
+        if state is None or status is None or not rate:
             continue
         if status.phase is MovePhase.IN_FLIGHT:
             yield Copying(tp, state.leader, state.adding, rate, in_flight=True)
@@ -146,16 +156,7 @@ def expected_rates(opened: LoadedRun, model: LoadModel | None) -> dict[TopicPart
 
 def expected_seconds(plan: Plan, rates: ClusterRates, dir_rate: int | None) -> float | None:
     """How long the copies take at least: the fullest pipe at the throttle. The old leaders are assumed as sources."""
-    into: dict[BrokerId, int] = {}
-    out_of: dict[BrokerId, int] = {}
-    for p in plan.partitions:
-        for broker in p.added:
-            into[broker] = into.get(broker, 0) + p.size_bytes
-            out_of[p.current[0]] = out_of.get(p.current[0], 0) + p.size_bytes
-    between: dict[BrokerId, int] = {}
-    for move in plan.log_dirs:
-        if move.copies:
-            between[move.broker] = between.get(move.broker, 0) + move.size_bytes
+    into, out_of, between = plan.bytes_copied
     return _longer(seconds_at_throttle(into, out_of, rates), seconds_at_rate(between, dir_rate))
 
 

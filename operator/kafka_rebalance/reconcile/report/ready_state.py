@@ -86,7 +86,8 @@ def ready_reason(status: ResourceStatus) -> tuple[str, str] | None:
 
 def waiting_summary(assessment: Assessment) -> str:
     """Why partitions wait, also those in flight: reasons with counts and one example, the most frequent first."""
-    waiting = sorted(assessment.statuses.within(MovePhase.WAITING, MovePhase.IN_FLIGHT).items())
+    held_up = (MovePhase.WAITING, MovePhase.IN_FLIGHT)
+    waiting = sorted((tp, s) for tp, s in assessment.statuses.notable.items() if s.phase in held_up)
     reasons = [(s.reason, tp, s.message) for tp, s in waiting if s.reason not in {"", Reason.PAUSED}]
     between = sorted(assessment.log_dirs.within(MovePhase.WAITING).items())
     reasons += [(s.reason, tp, s.message) for (tp, _), s in between if s.reason not in {"", Reason.PAUSED}]

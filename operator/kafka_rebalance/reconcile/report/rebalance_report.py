@@ -1,6 +1,6 @@
 """What the status says: a pure function of the rebalance and the cluster as just seen."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
@@ -39,16 +39,16 @@ def build_status(
     """The whole status. ``problem``: what went wrong, where the rebalance has no problem of its own."""
     desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
     before, run = rebalance.memory.built or desired.status, rebalance.record.run
-    rows, size = _batch(rebalance, cluster, replica_bytes), None
+    rows, size = _batch(rebalance, cluster, replica_bytes)
     if opened is not None and not cluster.partitions and assessment.statuses.copying:
         # Nothing was read in this round, and reassignments that were in flight most likely still are.
-        rows, size = [*before.current_batch], before.current_batch_size
+        rows, size = before.current_batch, before.current_batch_size
     status = before.model_copy(
         update={
             "observed_generation": desired.metadata.generation,
             "cluster_id": cluster.cluster_id or before.cluster_id,
-            "current_batch": tuple(rows[: shown.MAX_BATCH_ROWS]),
-            "current_batch_size": len(rows) if size is None else size,
+            "current_batch": tuple(rows),
+            "current_batch_size": size,
             "completed_at": run.closed_at if run is not None else before.completed_at,
             "conditions": _conditions(rebalance, before.conditions, rebalance.memory.error or problem, cluster, now),
         }
@@ -259,14 +259,18 @@ def _progress(rebalance: RebalanceView, opened: LoadedRun, now: datetime) -> sho
     )
 
 
-def _batch(rebalance: RebalanceView, cluster: ClusterState, replica_bytes: ReplicaBytes) -> list[shown.BatchRow]:
-    judgement = rebalance.assessment.judgement
+def _batch(
+    rebalance: RebalanceView, cluster: ClusterState, replica_bytes: ReplicaBytes
+) -> tuple[Sequence[shown.BatchRow], int]:
+    """The first rows of the current batch, and how many there are."""
+    judgement, run = rebalance.assessment.judgement, rebalance.record.loaded_run
+    if run is None:
+        return (), 0
     flying = judgement.statuses.within(MovePhase.IN_FLIGHT)
+    known = sorted(tp for tp in flying if tp in cluster.partitions)
     rows = []
-    for move in rebalance.record.moves if flying else ():
-        status, state = flying.get(move.tp), cluster.partitions.get(move.tp)
-        if status is None or state is None:
-            continue
+    for tp in known[: shown.MAX_BATCH_ROWS]:
+        move, status, state = run.move_of[tp], flying[tp], cluster.partitions[tp]
         on_disk = sum(replica_bytes.get((move.tp, b), 0) for b in state.adding)
         rows.append(
             shown.BatchRow(
@@ -281,7 +285,7 @@ def _batch(rebalance: RebalanceView, cluster: ClusterState, replica_bytes: Repli
                 bytes_remaining=max(0, move.size_bytes * len(state.adding) - on_disk),
             )
         )
-    return rows
+    return rows, len(known)
 
 
 def _display(advance: Advance, throttle: ThrottleFindings) -> shown.Display:

@@ -1,49 +1,84 @@
 """The statuses of the partitions of a run, and everything that they depend on beside the partitions."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
 
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
+from kafka_rebalance.execution.ready_calls import ReadyCalls
+from kafka_rebalance.execution.tally import Tally
+from kafka_rebalance.model.amended import amended
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition
 from kafka_rebalance.reconcile.state.record import LoadedRun
 
 
 @dataclass(frozen=True, slots=True)
 class Statuses:
-    """The status of each partition of a run, and how many there are in each phase. ``updated`` returns a new value."""
+    """The status of each partition of a run, and how many there are in each phase. ``updated`` returns a new value.
 
-    by_partition: Mapping[TopicPartition, PartitionStatus] = field(default_factory=dict)
-    counts: Mapping[MovePhase, int] = field(default_factory=dict, compare=False)
+    ``judged``: as if nothing was ``paused``, so that a pause changes no value. ``few``: those of them that are neither
+    done nor merely ready for a first step: what moves, waits, was begun or is left alone. ``counts``: of phases, and of
+    what a pause holds back.
+    """
+
+    judged: Mapping[TopicPartition, PartitionStatus] = field(default_factory=dict)
+    paused: bool = False
+    few: Mapping[TopicPartition, PartitionStatus] = field(default_factory=dict, compare=False)
+    counts: Mapping[tuple[MovePhase, bool], int] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, by_partition: Mapping[TopicPartition, PartitionStatus]) -> Self:
+    def of(cls, judged: Mapping[TopicPartition, PartitionStatus], *, paused: bool = False) -> Self:
         """All of them."""
-        return cls(by_partition, Counter(status.phase for status in by_partition.values()))
+        few = {tp: status for tp, status in judged.items() if _is_of_few(status)}
+        return cls(judged, paused, few, Counter((status.phase, status.pausable) for status in judged.values()))
 
     def updated(self, changed: Mapping[TopicPartition, PartitionStatus]) -> "Statuses":
-        """With the new statuses of these partitions. The counts are brought up to date, not counted again."""
+        """With the new statuses of these partitions. What they add up to is brought up to date, not counted again."""
         if not changed:
             return self
         counts = Counter(self.counts)
-        counts.subtract(old.phase for tp in changed if (old := self.by_partition.get(tp)) is not None)
-        counts.update(status.phase for status in changed.values())
-        return Statuses({**self.by_partition, **changed}, counts)
+        before = [old for tp in changed if (old := self.judged.get(tp)) is not None]
+        counts.subtract((old.phase, old.pausable) for old in before)
+        counts.update((status.phase, status.pausable) for status in changed.values())
+        few = {tp: status for tp, status in self.few.items() if tp not in changed}
+        few |= {tp: status for tp, status in changed.items() if _is_of_few(status)}
+        return Statuses(amended(self.judged, changed), self.paused, few, counts)
+
+    def under(self, *, paused: bool) -> "Statuses":
+        """The same with or without a pause."""
+        return self if paused is self.paused else replace(self, paused=paused)
+
+    @property
+    def by_partition(self) -> Mapping[TopicPartition, PartitionStatus]:
+        """All of them, as they are now."""
+        return _UnderPause(self.judged) if self.paused else self.judged
+
+    @property
+    def notable(self) -> Mapping[TopicPartition, PartitionStatus]:
+        """What moves, was begun, is left alone, or waits for more than the end of a pause."""
+        return {tp: status.under_pause() for tp, status in self.few.items()} if self.paused else self.few
 
     def count(self, *phases: MovePhase) -> int:
         """How many partitions are in one of these phases."""
-        return sum(self.counts.get(phase, 0) for phase in phases)
+        return sum(count for key, count in self.counts.items() if self._phase(*key) in phases)
+
+    @property
+    def phases(self) -> Mapping[MovePhase, int]:
+        """How many partitions are in each phase."""
+        return {phase: self.count(phase) for phase in MovePhase}
 
     def within(self, *phases: MovePhase) -> dict[TopicPartition, PartitionStatus]:
         """The partitions in one of these phases."""
-        return {tp: status for tp, status in self.by_partition.items() if status.phase in phases}
+        most = MovePhase.DONE in phases or MovePhase.READY in phases or (self.paused and MovePhase.WAITING in phases)
+        found = self.by_partition if most else self.notable
+        return {tp: status for tp, status in found.items() if status.phase in phases}
 
     @property
     def finished(self) -> bool:
         """Whether every partition has arrived or is skipped."""
-        return self.count(MovePhase.DONE, MovePhase.SKIPPED) == len(self.by_partition)
+        return self.count(MovePhase.DONE, MovePhase.SKIPPED) == len(self.judged)
 
     @property
     def copying(self) -> bool:
@@ -54,6 +89,31 @@ class Statuses:
     def moving(self) -> bool:
         """Whether a call is in flight or could be sent."""
         return self.count(MovePhase.IN_FLIGHT, MovePhase.READY) > 0
+
+    def _phase(self, phase: MovePhase, pausable: bool) -> MovePhase:
+        return MovePhase.WAITING if self.paused and pausable else phase
+
+
+def _is_of_few(status: PartitionStatus) -> bool:
+    if status.phase is MovePhase.READY:
+        return status.started or status.cancel
+    return status.phase is not MovePhase.DONE
+
+
+class _UnderPause(Mapping[TopicPartition, PartitionStatus]):
+    """These statuses during a pause."""
+
+    def __init__(self, judged: Mapping[TopicPartition, PartitionStatus]) -> None:
+        self._judged = judged
+
+    def __getitem__(self, tp: TopicPartition) -> PartitionStatus:
+        return self._judged[tp].under_pause()
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._judged)
+
+    def __len__(self) -> int:
+        return len(self._judged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +148,29 @@ class JudgeInputs:
     keep: CopiesToKeep = CopiesToKeep()
     ahead: tuple[tuple[str, LoadedRun], ...] = ()
 
+    def concerned(self, before: Self) -> Collection[TopicPartition] | None:
+        """The partitions whose status may be another one than by the inputs ``before``; None: any.
+
+        A pause alone changes no judgement, except where others go first. A broker concerns the partitions that the run
+        may have put there: what is elsewhere was put there by others, whichever brokers are live.
+        """
+        mine, theirs = ((i.run, i.direction, i.parallel_replicas, i.keep, i.ahead) for i in (self, before))
+        if mine != theirs or (self.ahead and self.paused is not before.paused):
+            return None
+        brokers = (self.brokers.keys() ^ before.brokers.keys()) | (self.restarting ^ before.restarting)
+        topics = {topic for topic, _ in self.min_insync.items() ^ before.min_insync.items()}
+        topics |= {topic for topic, _ in self.forbidden.items() ^ before.forbidden.items()}
+        topics |= self.unread ^ before.unread
+        return self.run.concerned(brokers, topics) if brokers or topics else ()
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """Where a run is going, and the statuses of its partitions. ``since``: when each copy was first seen in flight.
 
     ``inputs``: what the statuses were judged by; None: nothing was judged yet. ``reading`` is the number of the reading
-    that they are up to date with (``observer.Changes``).
+    that they are up to date with (``observer.Changes``). ``tally``: what the partitions add up to;
+    ``ready``: the calls that are ready without a pause. None: to be found from the statuses.
     """
 
     direction: Direction | None = None
@@ -102,3 +178,5 @@ class Judgement:
     since: Mapping[TopicPartition, datetime] = field(default_factory=dict)
     inputs: JudgeInputs | None = None
     reading: int = 0
+    tally: Tally | None = None
+    ready: ReadyCalls | None = None

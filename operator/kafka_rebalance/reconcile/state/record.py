@@ -1,16 +1,20 @@
 """What is stored of one rebalance: its run with plan and origins, and the partition moves that follow from them."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.progress import moves_to_lose
 from kafka_rebalance.execution.reassignment_throttle import moving_brokers
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+from kafka_rebalance.model.bulk import kept_for_long
 from kafka_rebalance.model.plan import LogDirMove, Plan
 from kafka_rebalance.model.run import Origin, Run
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
 PLAN_RETENTION = timedelta(days=30)
@@ -32,7 +36,7 @@ class Stores:
         await self.runs.delete(uid)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LoadedRun:
     """A run with its plan, origins and partition moves; compared by identity. ``ref``: the plan's first ConfigMap.
 
@@ -58,6 +62,49 @@ class LoadedRun:
         if self.back is back and (not back or self.origins is origins):
             return self
         return loaded_run_of(self.run, self.plan, self.ref, origins, back=back)
+
+    @cached_property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """Those of its moves."""
+        return frozenset(self.move_of)
+
+    @cached_property
+    def sizes(self) -> Mapping[TopicPartition, int]:
+        """Bytes of one replica of each partition, as planned."""
+        return {move.tp: move.size_bytes for move in self.moves}
+
+    @cached_property
+    def goals(self) -> Mapping[TopicPartition, Replicas]:
+        """The list that each partition goes to forward."""
+        return {move.tp: move.target for move in self.moves}
+
+    @cached_property
+    def starts(self) -> Mapping[TopicPartition, Replicas]:
+        """The list that each partition goes back to."""
+        return {move.tp: move.origin for move in self.moves}
+
+    @cached_property
+    def replica_moves(self) -> int:
+        """How many replica moves other tools can void, see ``progress.lost_moves``."""
+        return sum(map(moves_to_lose, self.moves))
+
+    @property
+    def known(self) -> Collection[BrokerId]:
+        """The brokers on which the run may have put a partition."""
+        return self._on_broker.keys()
+
+    def concerned(self, brokers: Collection[BrokerId], topics: Collection[str]) -> set[TopicPartition]:
+        """The partitions of these topics, and those that the run may have put on one of these brokers."""
+        found = {tp for broker in brokers for tp in self._on_broker.get(broker, ())}
+        return found | {move.tp for move in self.moves if move.tp.topic in topics} if topics else found
+
+    @cached_property
+    def _on_broker(self) -> Mapping[BrokerId, Collection[TopicPartition]]:
+        found: dict[BrokerId, list[TopicPartition]] = {}
+        for move in self.moves:
+            for broker in move.known:
+                found.setdefault(broker, []).append(move.tp)
+        return found
 
     @property
     def named(self) -> frozenset[TopicPartition]:
@@ -130,7 +177,22 @@ async def load_open_run(stores: Stores, run: Run) -> LoadedRun:
             "nothing is submitted without it. Set deletionPolicy to Abandon and delete the resource to let go",
         )
     origins = await stores.origins.load(run.uid, run.run_id)
-    return loaded_run_of(run, stored.plan, stored.ref, origins or {})
+    return await asyncio.to_thread(opened_run_of, run, stored.plan, stored.ref, origins or {})
+
+
+def opened_run_of(run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Origin]) -> LoadedRun:
+    """The run with all that is derived from its plan: of a large plan that takes seconds, so call it in a thread."""
+    with kept_for_long(len(plan.partitions)):
+        return _derived(loaded_run_of(run, plan, ref, origins))
+
+
+def _derived(found: LoadedRun) -> LoadedRun:
+    """Asks for each value once: it is kept where it is computed."""
+    plan = found.plan
+    _ = found.partitions, found.sizes, found.goals, found.replica_moves, found.known
+    _ = plan.hash, plan.changed, plan.elections, plan.replica_moves, plan.leader_moves, plan.data_to_move_bytes
+    _ = plan.bytes_copied, plan.broker_changes
+    return found
 
 
 async def end_of_run(stores: Stores, successor: str | None, now: datetime) -> datetime:

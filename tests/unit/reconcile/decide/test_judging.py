@@ -18,12 +18,14 @@ from kafka_rebalance.reconcile.decide.direction import at_rest
 from kafka_rebalance.reconcile.decide.judging import in_motion, judge_again, judge_inputs, partitions_to_read
 from kafka_rebalance.reconcile.observe.observer import Changes
 from kafka_rebalance.reconcile.state.assessment import KeptCopies, Replanning, StepBlock
-from kafka_rebalance.reconcile.state.judgement import CopiesToKeep, JudgeInputs
+from kafka_rebalance.reconcile.state.judgement import CopiesToKeep, JudgeInputs, Statuses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 ALIVE = {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3, 4)}
+
+ANY = Changes(frozenset(), 0, 1)
 
 
 def tp(number):
@@ -92,7 +94,6 @@ class TestJudgeAgain:
         "change",
         [
             {"direction": Direction.ROLLBACK},
-            {"block": StepBlock(Reason.SUSPENDED, "")},
             {"seen": {"alive": {b: ALIVE[b] for b in list(ALIVE)[:2]}}},
             {"seen": {"min_insync": 2}},
             {"restarting": frozenset({BrokerId(1)})},
@@ -101,19 +102,74 @@ class TestJudgeAgain:
         ],
     )
     def test_everything_again_where_something_else_counts_now(self, change):
-        """Direction, step block, brokers, min.insync.replicas, restarting brokers, R, rebalances ahead."""
+        """Direction, brokers, min.insync.replicas, restarting brokers, R, rebalances ahead."""
         other, fresh = rebalance("other"), rebalance(**change.get("execution", {}))
         mine = judged_before()
         mine.desired = fresh.desired
         moved = seen(partition(0, 3, 2), partition(1, 3, 2), **change.get("seen", {}))
         direction, restarting = change.get("direction", Direction.FORWARD), change.get("restarting", frozenset())
         for each in (mine, fresh):
-            found(each, step_block=change.get("block"))
             found(each, place=Place(runs=False) if "ahead" in change else None)
             ahead = [other] if "ahead" in change else []
             judged(each, moved, direction=direction, restarting=restarting, ahead=ahead)
         assert mine.assessment.statuses == fresh.assessment.statuses
         assert phases(mine) != [MovePhase.READY, MovePhase.READY] or direction is Direction.ROLLBACK
+
+    def test_a_pause_changes_no_judgement(self):
+        """It holds back what is ready at once, and lets it go on at once, whatever the number of partitions."""
+        mine = judged_before()
+        before = mine.assessment.statuses
+        paused = judged(found(mine, step_block=StepBlock(Reason.SUSPENDED, "")), seen(), before=1).assessment.statuses
+        assert paused.judged is before.judged
+        assert {status.reason for status in paused.by_partition.values()} == {Reason.PAUSED}
+        assert (paused.count(MovePhase.WAITING), paused.within(MovePhase.READY), paused.moving) == (2, {}, False)
+        assert paused.within(MovePhase.WAITING) == dict(paused.by_partition)
+        mine = judged(found(mine, step_block=None), seen(), before=2)
+        assert (mine.assessment.statuses, phases(mine)) == (before, [MovePhase.READY, MovePhase.READY])
+
+    def test_under_a_pause_what_others_go_first_with_is_paused(self):
+        """A pause that begins or ends while others go first is an input like any other."""
+        mine, other = judged_before(), judged_before()
+        now = seen(partition(0, 1, 2), partition(1, 1, 2))
+        found(mine, step_block=StepBlock(Reason.QUEUED, ""))
+        judged(mine, now, ahead=[other])
+        assert {status.reason for status in mine.assessment.statuses.by_partition.values()} == {Reason.PAUSED}
+        judged(found(mine, step_block=None), now, ahead=[other], before=2)
+        reasons = {status.reason for status in mine.assessment.statuses.by_partition.values()}
+        assert reasons == {Reason.FOREIGN_REASSIGNMENT}
+
+    @pytest.mark.parametrize(("broker", "concerned"), [(1, [0, 1]), (3, [0]), (5, [1]), (6, [])])
+    def test_the_death_of_a_broker_concerns_what_the_run_may_have_put_there(self, broker, concerned):
+        """Of a large plan, the death of one broker concerns little."""
+        mine = rebalance()
+        rows = (
+            PlannedPartition(tp(0), replicas_of(1, 2), replicas_of(3, 2)),
+            PlannedPartition(tp(1), replicas_of(1, 2), replicas_of(5, 2)),
+        )
+        run = loaded_run_of(mine.record.run, Plan(rows, Certificate(2, optimal=True)), "ref", {})
+        recorded(mine, loaded_run=run)
+        alive = {BrokerId(b): Broker(BrokerId(b)) for b in range(1, 7)}
+        judged(mine, seen(partition(0, 1, 2), partition(1, 1, 2), alive=alive), before=0)
+        judged_first = mine.assessment.judgement
+        left = {b: alive[b] for b in alive if b != broker}
+        inputs = replace(judged_first.inputs, brokers=left)
+        assert sorted(inputs.concerned(judged_first.inputs)) == [tp(n) for n in concerned]
+        judged(mine, seen(partition(0, 1, 2), partition(1, 1, 2), alive=left))
+        fresh = judge_again(type(judged_first)(), inputs, seen(partition(0, 1, 2), partition(1, 1, 2)), ANY, NOON)
+        assert dict(mine.assessment.statuses.by_partition) == dict(fresh.statuses.by_partition)
+
+    def test_what_is_counted_and_named_follows_the_changes(self):
+        """After any number of changes it is the same as if it were counted again."""
+        statuses = Statuses.of({tp(n): PartitionStatus(MovePhase.READY, pausable=True) for n in range(50)})
+        for n, phase in enumerate(list(MovePhase) * 9):
+            statuses = statuses.updated({tp(n): PartitionStatus(phase), tp(49 - n): PartitionStatus(MovePhase.DONE)})
+            again = Statuses.of(dict(statuses.judged))
+            for paused in (False, True):
+                one, other = statuses.under(paused=paused), again.under(paused=paused)
+                assert one == other
+                assert dict(one.notable) == dict(other.notable)
+                assert [one.count(phase) for phase in MovePhase] == [other.count(phase) for phase in MovePhase]
+                assert [one.within(phase) for phase in MovePhase] == [other.within(phase) for phase in MovePhase]
 
     @pytest.mark.parametrize(
         "change",

@@ -36,10 +36,11 @@ from kafka_rebalance.reconcile.decide.replanning import (
 )
 from kafka_rebalance.reconcile.decide.requeue import requeue_after
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
-from kafka_rebalance.reconcile.decide.step_orders import orders_for
+from kafka_rebalance.reconcile.decide.step_orders import choice_for
 from kafka_rebalance.reconcile.decide.superseding import copies_of
 from kafka_rebalance.reconcile.decide.teardown import awaited_by, outcome_of, renamed_from, successors_of, teardown_of
 from kafka_rebalance.reconcile.decide.throttle_claims import claims_of, rates_of
+from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading
 from kafka_rebalance.reconcile.observe.observer import Changes
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
@@ -165,7 +166,7 @@ class TestDecisions:
             awaited_by(mine, both, selected, NOON),
             teardown_of(mine, seen, {}, NOON),
             step_block_for(mine, block_inputs),
-            orders_for(both, seen.cluster, None, {}, {}, ListBudget()),
+            choice_for(both, seen.cluster, None, DiskReading(), ListBudget())(),
             copies_of(mine, states, ALIVE),
             claims_of(both, None, seen.cluster, {}, {}),
             rates_of(mine.desired, None),

@@ -1,0 +1,182 @@
+"""What the partitions of a run add up to: kept between rounds, and updated for the partitions that have changed.
+
+Pure: ``updated`` returns a new value. The sums are those of ``progress.measure``, ``progress.bytes_left`` and
+``step_count.steps_completed``. Partitions with a copy that is not in sync are left out of them and listed as ``open``,
+because the bytes on its disk change without a change of the partition.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple, Self
+
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
+from kafka_rebalance.execution.progress import Progress, ReplicaBytes, bytes_left, measure
+from kafka_rebalance.execution.step_count import steps_of
+from kafka_rebalance.model.amended import amended
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
+
+BytesAt = Mapping[BrokerId, int]
+
+
+class _Share(NamedTuple):
+    """What one partition adds, in copies: sizes are those of its move.
+
+    ``lacking``: the brokers that still wait for their copy; ``leader`` sends it. ``coming``: all brokers of the
+    list that it goes to and that do not hold it.
+    """
+
+    copies: int
+    in_sync: int
+    left_alone: bool
+    above: bool
+    steps: int
+    lacking: Replicas
+    coming: Replicas
+    leader: BrokerId | None
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Of the partitions of one run, on its way in one direction with this R."""
+
+    direction: Direction = Direction.FORWARD
+    parallel_replicas: int = 1
+    judged: Mapping[TopicPartition, PartitionStatus] = field(default_factory=dict)
+    """The statuses that it is about."""
+    open: Mapping[TopicPartition, PartitionMove] = field(default_factory=dict)
+    _shares: Mapping[TopicPartition, _Share] = field(default_factory=dict)
+    _sums: Mapping[str, int] = field(default_factory=dict)
+    _into: BytesAt = field(default_factory=dict)
+    _out_of: BytesAt = field(default_factory=dict)
+    coming: BytesAt = field(default_factory=dict)
+    """Bytes that may come to brokers which do not hold the partition: at most so many, of what is not done."""
+
+    @classmethod
+    def of(
+        cls,
+        moves: Collection[PartitionMove],
+        judged: Mapping[TopicPartition, PartitionStatus],
+        partitions: Mapping[TopicPartition, PartitionState],
+        direction: Direction,
+        parallel_replicas: int,
+    ) -> Self:
+        """Of all moves of the run, each of which has been judged."""
+        empty = cls(direction, parallel_replicas)
+        return empty.updated(moves, judged, partitions)
+
+    def updated(
+        self,
+        moves: Iterable[PartitionMove],
+        judged: Mapping[TopicPartition, PartitionStatus],
+        partitions: Mapping[TopicPartition, PartitionState],
+    ) -> Self:
+        """After these partitions have changed, or their statuses, which are among ``judged``."""
+        sums, into, out_of, coming = map(Counter, (self._sums, self._into, self._out_of, self.coming))
+        opened, shares = dict(self.open), dict[TopicPartition, _Share]()
+        for move in moves:
+            before = self._shares.get(move.tp)
+            now = _share_of(move, judged.get(move.tp), partitions.get(move.tp), self.direction, self.parallel_replicas)
+            if now == before:
+                continue
+            shares[move.tp] = now
+            if before is not None:
+                _add(before, move, -1, sums, into, out_of, coming)
+            _add(now, move, 1, sums, into, out_of, coming)
+            if now.open:
+                opened[move.tp] = move
+            else:
+                opened.pop(move.tp, None)
+        kept = amended(self._shares, shares)
+        return type(self)(self.direction, self.parallel_replicas, judged, opened, kept, sums, into, out_of, coming)
+
+    def progress(
+        self, phases: Mapping[MovePhase, int], cluster: ClusterState, replica_bytes: ReplicaBytes
+    ) -> tuple[Progress, int]:
+        """The progress of the run, and the steps completed. ``phases``: how many partitions are in each."""
+        rest = measure(
+            self.open.values(), {tp: self.judged[tp] for tp in self.open}, cluster, replica_bytes, self.direction
+        )
+        sums = self._sums
+        found = Progress(
+            partitions_total=len(self._shares),
+            partitions_completed=phases.get(MovePhase.DONE, 0),
+            partitions_in_flight=phases.get(MovePhase.IN_FLIGHT, 0),
+            partitions_waiting=phases.get(MovePhase.WAITING, 0) + phases.get(MovePhase.READY, 0),
+            partitions_skipped=phases.get(MovePhase.SKIPPED, 0),
+            replicas_total=sums.get("replicas", 0) + rest.replicas_total,
+            replicas_completed=sums.get("in sync", 0) + rest.replicas_completed,
+            bytes_total=sums.get("bytes", 0) + rest.bytes_total,
+            bytes_moved=sums.get("moved", 0) + rest.bytes_moved,
+            above_replication_factor=sums.get("above", 0) + rest.above_replication_factor,
+        )
+        return found, sums.get("steps", 0)
+
+    def bytes_left(self, cluster: ClusterState, replica_bytes: ReplicaBytes) -> tuple[BytesAt, BytesAt]:
+        """As ``progress.bytes_left``."""
+        into, out_of = bytes_left(self.open.values(), self.judged, cluster, replica_bytes, self.direction)
+        return Counter(self._into) + Counter(into), Counter(self._out_of) + Counter(out_of)
+
+
+def _share_of(
+    move: PartitionMove,
+    status: PartitionStatus | None,
+    state: PartitionState | None,
+    direction: Direction,
+    parallel_replicas: int,
+) -> _Share:
+    forward = direction is Direction.FORWARD
+    start, goal = (move.origin, move.target) if forward else (move.target, move.origin)
+    new = [b for b in goal if b not in start]
+    phase = status.phase if status is not None else None
+    left_alone = phase is MovePhase.SKIPPED
+    steps = steps_of(move, status, state, forward=forward, parallel_replicas=parallel_replicas)
+    if state is None:
+        held: Replicas = ()
+        in_sync, above, leader = 0, False, None
+    else:
+        held, leader = state.replicas, state.leader
+        in_sync = sum(b in held and b in state.isr for b in new)
+        others = left_alone or (status is not None and status.reason == Reason.FOREIGN_REASSIGNMENT)
+        above = not others and not state.in_flight and len(held) > max(len(start), len(goal))
+    is_open = in_sync < len(new) and any(b in held and (state is None or b not in state.isr) for b in new)
+    ended = left_alone or phase is MovePhase.DONE
+    lacking = () if ended else tuple(b for b in new if b not in held)
+    coming = () if ended else tuple(b for b in goal if b not in held)
+    sender = leader if lacking else None
+    return _interned(_Share(len(new), in_sync, left_alone, above, steps, lacking, coming, sender, is_open))
+
+
+@lru_cache(maxsize=65536)
+def _interned(share: _Share) -> _Share:
+    """Most partitions share theirs with others."""
+    return share
+
+
+def _add(
+    share: _Share,
+    move: PartitionMove,
+    sign: int,
+    sums: Counter[str],
+    into: Counter[BrokerId],
+    out: Counter[BrokerId],
+    coming: Counter[BrokerId],
+) -> None:
+    size = max(move.size_bytes, 0)
+    sums["steps"] += sign * share.steps
+    for broker in share.coming:
+        coming[broker] += sign * size
+    if share.open:
+        return
+    sums["above"] += sign * share.above
+    sums["replicas"] += sign * share.copies
+    sums["in sync"] += sign * share.in_sync
+    sums["moved"] += sign * share.in_sync * size
+    sums["bytes"] += sign * (share.in_sync if share.left_alone else share.copies) * size
+    for broker in share.lacking:
+        into[broker] += sign * size
+        if share.leader is not None:
+            out[share.leader] += sign * size

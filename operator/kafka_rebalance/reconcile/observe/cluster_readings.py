@@ -1,0 +1,89 @@
+"""What readings of a whole cluster are compared with, and how their sizes are kept."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_rebalance.execution.disk_space import DiskSpace
+from kafka_rebalance.execution.health_gate import unhealthy
+from kafka_rebalance.execution.progress import ReplicaBytes
+from kafka_rebalance.kafka.ports import LogDir
+from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, TopicPartition
+
+_NOTHING: Mapping[TopicPartition, int] = {}
+
+
+class ReplicaSizes(Mapping[ReplicaKey, int]):
+    """Bytes on disk by partition and broker. Kept per broker: only a few brokers are read again every few seconds."""
+
+    def __init__(self) -> None:
+        self._of: dict[BrokerId, Mapping[TopicPartition, int]] = {}
+
+    def replace(self, broker: BrokerId, sizes: Mapping[TopicPartition, int]) -> None:
+        """Replace what is known of this broker."""
+        self._of[broker] = sizes
+
+    @property
+    def brokers(self) -> frozenset[BrokerId]:
+        """Those of which anything is known."""
+        return frozenset(broker for broker, sizes in self._of.items() if sizes)
+
+    def get(self, key: ReplicaKey, default: Any = None) -> Any:
+        """Faster than by the exception of a missing key."""
+        tp, broker = key
+        return self._of.get(broker, _NOTHING).get(tp, default)
+
+    def __getitem__(self, key: ReplicaKey) -> int:
+        tp, broker = key
+        return self._of[broker][tp]
+
+    def __iter__(self) -> Iterator[ReplicaKey]:
+        return ((tp, broker) for broker, sizes in self._of.items() for tp in sizes)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._of.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class DiskReading:
+    """What brokers report of their disks, as last read.
+
+    ``was_incomplete``: whether a replica was not on its disk then, or not completely; on a broker with ``space``, only
+    of ``recent`` partitions. ``in_flight``: every partition that is being reassigned; None: not known.
+    """
+
+    space: Mapping[BrokerId, DiskSpace] = field(default_factory=dict)
+    replica_bytes: ReplicaBytes = field(default_factory=dict)
+    was_incomplete: Callable[[TopicPartition, BrokerId], bool] = lambda _tp, _broker: False
+    recent: Collection[TopicPartition] = ()
+    in_flight: Collection[TopicPartition] | None = None
+
+
+def sizes_in(dirs: Iterable[LogDir]) -> Mapping[TopicPartition, int]:
+    """Bytes of each replica in these log dirs."""
+    return {tp: size for log_dir in dirs for tp, size in log_dir.replica_bytes.items()}
+
+
+def compared(
+    found: Mapping[TopicPartition, PartitionState],
+    before: Mapping[TopicPartition, PartitionState],
+    unread: frozenset[str],
+) -> tuple[
+    dict[TopicPartition, PartitionState], set[TopicPartition], dict[TopicPartition, PartitionState], set[TopicPartition]
+]:
+    """Every partition after this reading; those changed since the one before, the unhealthy ones, those in flight.
+
+    Pure, for a thread. An unchanged partition stays the same object: of a large cluster two readings would take twice
+    the memory. The partitions of ``unread`` topics are as before.
+    """
+    known = {tp: state for tp, state in before.items() if tp.topic in unread} if unread else {}
+    changed = set()
+    for tp, state in found.items():
+        old = before.get(tp)
+        if old is not None and old == state:
+            known[old.tp] = old
+        else:
+            known[tp] = state
+            changed.add(tp)
+    changed |= before.keys() - known.keys()
+    return known, changed, unhealthy(known), {tp for tp, state in known.items() if state.adding or state.removing}

@@ -1,0 +1,26 @@
+"""A mapping with changes reads like a dict with the same changes."""
+
+from kafka_rebalance.model.amended import Amended, amended
+
+
+class TestAmended:
+    def test_it_reads_like_a_dict(self):
+        """After each change, whether it is kept beside the whole or merged into it."""
+        plain = dict.fromkeys(range(100), 0)
+        found = plain
+        for value in range(1, 60):
+            changed = {value: value, 99 - value: value}
+            plain, found = {**plain, **changed}, amended(found, changed)
+            assert (dict(found), len(found), list(found)) == (plain, 100, list(plain))
+            assert (found[value], found.get(1000), 5 in found, 1000 in found) == (plain[value], None, True, False)
+
+    def test_the_value_before_stays(self):
+        """Nobody writes to it."""
+        before = amended(dict.fromkeys(range(100), "a"), {1: "b"})
+        after = amended(before, {1: "c", 2: "d"})
+        assert isinstance(after, Amended)
+        assert (before[1], before[2], after[1], after[2]) == ("b", "a", "c", "d")
+
+    def test_new_keys_stand_at_the_end(self):
+        """As in a dict."""
+        assert list(amended(amended(dict.fromkeys(range(100)), {1: 1}), {1000: 1}))[-1] == 1000

@@ -1,0 +1,32 @@
+"""A large run is judged off the event loop at first; it makes no difference to the statuses."""
+
+import asyncio
+import threading
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+
+from kafka_rebalance.reconcile.act import judges
+from kafka_rebalance.reconcile.decide import judging
+
+
+class TestFirstJudgement:
+    @pytest.mark.parametrize(("large", "in_threads"), [(1, True), (1000, False)])
+    def test_off_the_loop_if_it_is_large(self, monkeypatch, large, in_threads):
+        """Seconds for 200,000 partitions: meanwhile the lease is renewed, and other clusters go on."""
+        threads = set()
+        judge = judging.judge
+
+        def seen(*args):
+            threads.add(threading.current_thread())
+            return judge(*args)
+
+        monkeypatch.setattr(judging, "judge", seen)
+        monkeypatch.setattr(judges, "LARGE", large)
+        operator = OperatorInMemory(KafkaInMemory([1, 2, 3], t=[[1, 2]] * 4))
+        operator.assign(*(("t", number, [3, 2]) for number in range(4)))
+        asyncio.run(operator.until("Rebalancing"))
+        assert (threads - {threading.main_thread()} != set()) is in_threads
+        asyncio.run(operator.until("Succeeded"))
+        assert operator.kafka.lists("t") == [[3, 2]] * 4
