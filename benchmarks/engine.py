@@ -48,7 +48,9 @@ class Bench:
         from tests.fakes.stopped_clock import StoppedClock
 
         from benchmarks.engine_cluster import LargeCluster, Meter, Metered
+        from kafka_rebalance.model.bulk import collect_rarely
 
+        collect_rarely()
         self.meter, self.clock = Meter(), StoppedClock()
         self.cluster, self.server = LargeCluster(planned * 4 // 3, BROKERS), KubeInMemory()
         self.kafka = Metered(self.cluster, self.meter, kind="kafka")

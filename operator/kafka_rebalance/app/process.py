@@ -24,6 +24,7 @@ from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME, LeaseHolder
+from kafka_rebalance.model.bulk import collect_rarely
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.supervisor import Supervisor
 
@@ -98,6 +99,7 @@ async def run_operator(settings: Settings) -> None:
     Permanent("LeadershipLost") if another operator has taken over, Permanent("WatchEnded") if the API server can no
     longer be watched.
     """
+    collect_rarely()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -191,20 +191,23 @@ class Runs:
         now = self._clock.now()  # what is handed over after this is not inherited by this plan
         read = await self._admin.describe_partitions()
         flying = copies_of(rebalance, read, info.brokers)
-        partitions = {**read, **{tp: as_if_cancelled(state) for tp, state in flying.items()}}
-        partitions = {**partitions, **as_rolled_back(back, partitions)}
+        cancelled = {tp: as_if_cancelled(state) for tp, state in flying.items()}
+        partitions = {**read, **cancelled} if flying else read
+        partitions = {**partitions, **as_rolled_back(back, partitions)} if back else partitions
         before, opened = rebalance.record.open_run, rebalance.record.loaded_run
         # A run that has sent nothing has nothing to move back: a new plan is a new run.
         begun = before if before is not None and before.started_at is not None else None
         taken = await self._lifecycle.inheritance(rebalance.uid) if rebalance.record.run is None else []
         inherited, moves_before, dirs_before = await self._inherited_from(taken)
         let_go = still_copied(moves_before, read)
-        partitions = {**partitions, **{tp: as_if_cancelled(state) for tp, state in let_go.items()}}
+        cancelled = {tp: as_if_cancelled(state) for tp, state in let_go.items()}
+        partitions = {**partitions, **cancelled} if let_go else partitions
         origins = inherited if begun is None else rebalance.record.origins
         way_back = opened.turned(origins, back=True) if opened is not None and begun is not None else None
         sent = way_back.moves if way_back is not None else ()
         earlier_dirs = dirs_before | {d.key: d for d in (way_back.log_dirs if way_back is not None else ())}
-        selected, theirs = select(spec, partitions), moved_by_others(sent, partitions)
+        selected = await asyncio.to_thread(select, spec, partitions)
+        theirs = moved_by_others(sent, partitions)
         origins = {tp: origin for tp, origin in origins.items() if tp not in theirs}
         earlier = (*(move for move in sent if move.tp not in theirs), *_moves_of(inherited.values()))
         refuse_stale(earlier, partitions)
@@ -220,16 +223,19 @@ class Runs:
         capacities = broker_capacities(self._capacity(), info.brokers, dirs)
         inputs = PlanInputs(lists, min_insync, spent_by(begun, sent, partitions), capacities)
         made = await make_plan(spec, info, selected, loads, inputs)
-        made = with_earlier_moves(made, (*earlier, *await self._moves_to_keep(rebalance, made)), partitions, let_go)
-        unmatched = tuple(unmatched_patterns(spec.topics, {tp.topic for tp in partitions}))
+        kept = (*earlier, *await self._moves_to_keep(rebalance, made))
+        made = await asyncio.to_thread(with_earlier_moves, made, kept, partitions, let_go)
+        topics = await asyncio.to_thread(lambda: {tp.topic for tp in partitions})
+        unmatched = tuple(unmatched_patterns(spec.topics, topics))
         log_dirs = LogDirInputs(frozenset(info.brokers), dirs, selected, partitions, earlier_dirs)
         made = await asyncio.to_thread(with_log_dirs, made, spec, log_dirs)
         plan = replace(made, data_source=loads.source, unmatched=unmatched)
-        kept = await self._continued_copies(rebalance, spec, info, plan, flying)
-        if kept != flying.keys():
-            return KeptCopies(planning_hash(spec), kept)
-        await self._refuse_overfull(plan, info, kept | {move.tp for move in back}, spec.goals.disk_limit)
-        await asyncio.to_thread(lambda: (plan.hash, plan.broker_changes))  # computed once, off the event loop
+        # Computed once, off the event loop.
+        await asyncio.to_thread(lambda: (plan.hash, plan.broker_changes, plan.replica_moves))
+        continued = await self._continued_copies(rebalance, spec, info, plan, flying)
+        if continued != flying.keys():
+            return KeptCopies(planning_hash(spec), continued)
+        await self._refuse_overfull(plan, info, continued | {move.tp for move in back}, spec.goals.disk_limit)
         run = Run(
             uid=rebalance.uid,
             namespace=rebalance.desired.metadata.namespace,

@@ -50,12 +50,27 @@ async def make_plan(
     Refused names what the cluster cannot give, or with offlinePolicy Refuse the partitions without a leader.
     Transient("ClusterUnhealthy") if a broker that holds replicas is away and not to be emptied: it may be restarting.
     """
-    # A list that others are changing right now has too many replicas to plan from.
-    resting = {tp: state for tp, state in selected.items() if not state.in_flight}
-    busy = [
-        SkippedPartition(tp, Reason.WEDGED_REASSIGNMENT if selected[tp].wedged else Reason.FOREIGN_REASSIGNMENT)
-        for tp in sorted(selected.keys() - resting)
-    ]
+    # Both the request and what is added to the plan take seconds if there are many partitions.
+    resting = await asyncio.to_thread(_at_rest, selected)
+    request = await asyncio.to_thread(_request, spec, info, resting, selected, loads, inputs)
+    leaving = _ids(spec.brokers.decommission)
+    made = await run_planner(request)
+    return await asyncio.to_thread(_completed, made, request, resting, selected, inputs, leaving)
+
+
+def _at_rest(selected: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
+    """A list that others are changing right now has too many replicas to plan from."""
+    return {tp: state for tp, state in selected.items() if not state.in_flight}
+
+
+def _request(
+    spec: KafkaRebalanceSpec,
+    info: ClusterInfo,
+    resting: Mapping[TopicPartition, PartitionState],
+    selected: Mapping[TopicPartition, PartitionState],
+    loads: KnownLoads,
+    inputs: PlanInputs,
+) -> PlanRequest:
     holders = frozenset(b for state in resting.values() for b in state.replicas)
     live = tuple(sorted(info.brokers.values(), key=lambda broker: broker.id))
     include, decommission = _ids(spec.brokers.include), _ids(spec.brokers.decommission)
@@ -87,9 +102,9 @@ async def make_plan(
         for tp, state in sorted(resting.items())
     )
     goals = planning_goals(spec.goals)
-    request = PlanRequest(
+    return PlanRequest(
         brokers=live,
-        partitions=await asyncio.to_thread(with_loads, partitions, goals.load, loads.model),
+        partitions=with_loads(partitions, goals.load, loads.model),
         targets=targets,
         goals=what_is_left(goals, inputs.spent),
         strategy=spec.strategy,
@@ -98,7 +113,21 @@ async def make_plan(
         assignment={tp: row for tp, row in inputs.lists.wanted.items() if tp in resting or tp not in selected},
         capacities=inputs.capacities,
     )
-    made = await run_planner(request)
+
+
+def _completed(
+    made: Plan,
+    request: PlanRequest,
+    resting: Mapping[TopicPartition, PartitionState],
+    selected: Mapping[TopicPartition, PartitionState],
+    inputs: PlanInputs,
+    decommission: frozenset[BrokerId],
+) -> Plan:
+    """The plan with the elections, and with what was left out of the request."""
+    busy = [
+        SkippedPartition(tp, Reason.WEDGED_REASSIGNMENT if selected[tp].wedged else Reason.FOREIGN_REASSIGNMENT)
+        for tp in sorted(selected.keys() - resting)
+    ]
     if request.strategy is Strategy.PREFERRED_LEADERS:
         made = replace(made, partitions=tuple(sorted((*made.partitions, *_elections(request, made, resting)))))
     staying = _left_on(decommission, request, made) if decommission else ()
