@@ -27,14 +27,13 @@ from kafka_rebalance.kafka.confluent_values import (
     ELECTION_CODES,
     NO_ANSWER,
     by_leader,
-    canonical_id,
     changed_resource,
     config_values,
     merged,
     offset_ranges,
     operation_name,
     outcome,
-    partition_state,
+    partition_states,
 )
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
 from kafka_rebalance.kafka.oauth_tokens import TokenSource
@@ -93,17 +92,13 @@ class ConfluentClient:
             return Answers()
         wanted = TopicCollection(names)
         answers = await self.ask_all("describe topics", lambda a: a.describe_topics(wanted, **_for(REQUEST_SECONDS)))
-        states: dict[TopicPartition, PartitionState] = {}
-        errors: dict[str, RebalanceError] = {}
-        for name, answer in answers.items():
-            if isinstance(answer, KafkaError):
-                if answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    errors[name] = self.failure(f"describe topic {name}", answer)
-                continue
-            topic_id = canonical_id(str(answer.topic_id))
-            for info in answer.partitions:
-                state = partition_state(TopicPartition(name, info.id), topic_id, info)
-                states[state.tp] = state
+        errors = {
+            name: self.failure(f"describe topic {name}", answer)
+            for name, answer in answers.items()
+            if isinstance(answer, KafkaError) and answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART
+        }
+        # Of a large cluster that takes seconds.
+        states = await asyncio.to_thread(partition_states, answers)
         return Answers(states, errors)
 
     async def topic_ids(self, topics: Collection[str] | None) -> Answers[str, str, str]:

@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
 from confluent_kafka.admin import ConfigSource as ClientSource
 
 from kafka_rebalance.kafka.ports import AlterCode, ConfigChange, ConfigOp, ConfigSource, ConfigValue, OffsetRange
+from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 
 NO_ANSWER = {
@@ -77,6 +78,20 @@ def partition_state(tp: TopicPartition, topic_id: str, info: TopicPartitionInfo)
         isr=frozenset(BrokerId(node.id) for node in info.isr),
         leader=BrokerId(leader) if leader >= 0 else None,
     )
+
+
+def partition_states(answers: Mapping[str, Any]) -> dict[TopicPartition, PartitionState]:
+    """The partitions of the topics that were described; an answer may be an error instead."""
+    states: dict[TopicPartition, PartitionState] = {}
+    with without_collector():
+        for name, answer in answers.items():
+            if isinstance(answer, KafkaError):
+                continue
+            topic_id = canonical_id(str(answer.topic_id))
+            for info in answer.partitions:
+                state = partition_state(TopicPartition(name, info.id), topic_id, info)
+                states[state.tp] = state
+    return states
 
 
 def by_leader(topics: Mapping[str, Any], partitions: Iterable[TopicPartition]) -> list[list[ClientPartition]]:

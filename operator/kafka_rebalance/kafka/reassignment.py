@@ -189,7 +189,9 @@ class ReassignmentClient:
         code = getattr(answer, "error_code", None) or 0
         if code:
             return self._failure(action, client_errors.for_code(code)())
-        return tuple(_log_dir(row) for row in answer.results if row.error_code == 0)
+        # A broker may hold many thousands of replicas.
+        rows = [row for row in answer.results if row.error_code == 0]
+        return await asyncio.to_thread(lambda: tuple(map(_log_dir, rows)))
 
     async def _alter_log_dirs_of(
         self, broker: BrokerId, paths: Mapping[TopicPartition, str]
