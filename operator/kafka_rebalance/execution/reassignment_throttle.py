@@ -8,6 +8,7 @@ of others stay; we never set ``*``. Original values are in ``execution.ledger``.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
 
@@ -127,9 +128,9 @@ class WantedThrottle:
     claims: Mapping[BrokerId, frozenset[str]] = field(default_factory=dict)
     limited: Entries = field(default_factory=dict)
 
-    def limits(self, topic: str, name: str, entry: str) -> bool:
-        """Whether a claim that asks for a rate moves the replica of this entry."""
-        return entry in self.limited.get(topic, {}).get(name, ())
+    def limited_entries(self, topic: str, name: str) -> Collection[str]:
+        """The entries of replicas that a claim moves which asks for a rate."""
+        return self.limited.get(topic, {}).get(name, frozenset())
 
     def asked(self, broker: BrokerId, name: str) -> Mapping[str, RequestedRate]:
         """The rate that each claim asks for on this broker and side; empty if none does."""
@@ -226,6 +227,7 @@ def rate_in(value: str | None) -> int | None:
     return None if value in (None, "", "-1") else int(value)
 
 
+@lru_cache(maxsize=65536)
 def broker_of(entry: str) -> BrokerId:
     """The broker of a ``partition:broker`` entry."""
     return BrokerId(int(entry.rpartition(":")[2]))

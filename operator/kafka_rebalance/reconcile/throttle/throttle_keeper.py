@@ -6,6 +6,7 @@ ledger and is restored when it returns; nothing waits for it.
 
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from functools import cache
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import (
@@ -276,28 +277,32 @@ class ThrottleKeeper:
     def _to_list(self) -> Entries:
         """The wanted entries on brokers whose side has a rate."""
         found: dict[str, dict[str, frozenset[str]]] = {}
+
+        @cache  # thousands of entries are on a few brokers
+        def is_listed(broker: BrokerId, rate: str, *, limited: bool) -> bool:
+            return self._rates.is_listed((broker, rate), limited=limited)
+
         for topic, lists in self._wanted.entries.items():
             for name, items in lists.items():
-                listed = frozenset(
-                    item
-                    for item in items
-                    if self._rates.is_listed(
-                        (broker_of(item), RATE_OF[name]), limited=self._wanted.limits(topic, name, item)
-                    )
-                )
+                limited, rate = self._wanted.limited_entries(topic, name), RATE_OF[name]
+                listed = frozenset(item for item in items if is_listed(broker_of(item), rate, limited=item in limited))
                 if listed:
                     found.setdefault(topic, {})[name] = listed
         return found
 
     def _uncovered(self, wanted: Entries, alive: Collection[BrokerId]) -> Iterable[tuple[str, str]]:
+        @cache
+        def unready(broker: BrokerId, rate: str, *, limited: bool) -> bool:
+            # A broker that is not live gets its rate when it returns.
+            return broker in alive and not self._rates.allows((broker, rate), limited=limited)
+
         for topic, lists in wanted.items():
             for name, items in lists.items():
+                limited, rate, listed = self._wanted.limited_entries(topic, name), RATE_OF[name], self._lists.listed
+                for item in items - listed(topic, name):
+                    yield topic, item
                 for item in items:
-                    key = (broker_of(item), RATE_OF[name])
-                    # A broker that is not live gets its rate when it returns.
-                    limited = self._wanted.limits(topic, name, item)
-                    unready = key[0] in alive and not self._rates.allows(key, limited=limited)
-                    if unready or not self._lists.has(topic, name, item):
+                    if unready(broker_of(item), rate, limited=item in limited):
                         yield topic, item
 
     async def _read_back(self, alive: Collection[BrokerId], wanted: Entries) -> None:

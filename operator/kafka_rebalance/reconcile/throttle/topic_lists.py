@@ -53,9 +53,9 @@ class TopicLists:
         self._absent: Counter[str] = Counter()
         """How many readings in a row did not show a topic that is to be restored."""
 
-    def has(self, topic: str, name: str, entry: str) -> bool:
-        """Whether the entry is listed."""
-        return entry in self._state((topic, name)).listed
+    def listed(self, topic: str, name: str) -> frozenset[str]:
+        """The entries that are listed."""
+        return self._state((topic, name)).listed
 
     @property
     def stored(self) -> Mapping[ListKey, StoredList]:
