@@ -27,6 +27,9 @@ _SHARE = 20
 _EVERYTHING_AT_LEAST_EVERY_SECONDS = 30.0
 """However long a reading took: it may have waited for a dying broker, which is when the gate matters most."""
 LOG_DIR_SECONDS = 2.0
+_LOG_DIR_SECONDS_AT_MOST = 10.0
+_REPLICAS_PER_SECOND = 10_000
+"""Between two readings: each answer names all replicas of its broker."""
 IDLE_LOG_DIR_SECONDS = 30.0
 PRODUCE_SECONDS = 15.0
 """Between two readings from which growth is derived: over less time, the brokers' flushes would be noise."""
@@ -274,7 +277,8 @@ class Observer:
         copying = {broker for state in partitions.values() if state.adding for broker in state.replicas}
         all_brokers = now - self._all_log_dirs_read_at >= IDLE_LOG_DIR_SECONDS
         asked = set(info.brokers) if all_brokers else copying & set(info.brokers)
-        if not asked or now - self._log_dirs_read_at < LOG_DIR_SECONDS:
+        pause = min(len(self.replica_bytes) / _REPLICAS_PER_SECOND, _LOG_DIR_SECONDS_AT_MOST)
+        if not asked or now - self._log_dirs_read_at < max(LOG_DIR_SECONDS, pause):
             return
         self._log_dirs_read_at = now
         if all_brokers:

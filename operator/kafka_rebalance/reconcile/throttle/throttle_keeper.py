@@ -42,8 +42,9 @@ from kafka_rebalance.reconcile.throttle.reverts import Reverts
 from kafka_rebalance.reconcile.throttle.topic_lists import TopicLists
 
 READ_BACK_SECONDS = 1.0
-READ_BACK_SECONDS_PER_BROKER = 0.02
-"""Each broker is read on its own: a thousand of them every twenty seconds."""
+_READ_BACK_SECONDS_PER_BROKER = 0.17
+_READ_BACK_SECONDS_AT_MOST = 20.0
+"""Each broker is read on its own: six of them every second, sixty every ten, all the others every twenty."""
 _NAMED = 3
 
 
@@ -309,7 +310,8 @@ class ThrottleKeeper:
         now = self._monotonic()
         if self._cache.empty:
             return
-        pause = max(READ_BACK_SECONDS, READ_BACK_SECONDS_PER_BROKER * len(self._cache.ledger.brokers))
+        pause = min(_READ_BACK_SECONDS_PER_BROKER * len(self._cache.ledger.brokers), _READ_BACK_SECONDS_AT_MOST)
+        pause = max(READ_BACK_SECONDS, pause)
         all_brokers = now - self._rates_read_at >= pause
         if all_brokers:
             self._rates_read_at = now

@@ -182,6 +182,19 @@ class TestSizes:
         await observer.read_sizes({TP: self.COPY}, self.INFO)
         assert there.asked[2:] == [[1, 2, 3, 4]]
 
+    async def test_large_answers_are_asked_for_less_often(self, monkeypatch, there, observer):
+        """By the number of replicas that the answers name, but every ten seconds."""
+        monkeypatch.setattr("kafka_rebalance.reconcile.observe.observer._REPLICAS_PER_SECOND", 1)
+        asked = []
+        for there.time in (3.9, 4.0):
+            await observer.read_sizes({TP: self.COPY}, self.INFO)
+            asked.append(len(there.asked))
+        monkeypatch.setattr("kafka_rebalance.reconcile.observe.observer._REPLICAS_PER_SECOND", 0.001)
+        for there.time in (13.9, 14.0):
+            await observer.read_sizes({TP: self.COPY}, self.INFO)
+            asked.append(len(there.asked))
+        assert asked == [1, 2, 2, 3]
+
     async def test_nobody_is_asked_where_nothing_is_copied(self, there, observer):
         """Until it is time to ask all brokers."""
         there.time = IDLE_LOG_DIR_SECONDS - 0.1
