@@ -215,7 +215,7 @@ class Observer:
         return self._reading - 1
 
     async def _read_topics_of(self, tps: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Returns the partitions, and those of the same topics that read differently now."""
+        """Read the topics of the partitions; returns what reads differently now, and those that were not described."""
         topics = {tp.topic for tp in tps}
         if not topics:
             return set()
@@ -223,12 +223,13 @@ class Observer:
         self._undescribed = _denied_now(self._undescribed, topics, found.errors)
         self._note_unread(found.errors, topics)
         otherwise = {tp for tp, state in found.items() if self._known.get(tp) != state}
-        for tp in set(tps) - found.keys():
+        missing = set(tps) - found.keys()
+        for tp in missing:
             if tp.topic not in found.errors:
                 self._known.pop(tp, None)
         self._known.update((tp, found[tp]) for tp in otherwise)
-        self._note_changed(set(tps) | otherwise)
-        return set(tps) | otherwise
+        self._note_changed(missing | otherwise)
+        return missing | otherwise
 
     def _note_changed(self, tps: Collection[TopicPartition]) -> None:
         known = self._known
