@@ -75,7 +75,8 @@ class Tally:
         partitions: Mapping[TopicPartition, PartitionState],
     ) -> Self:
         """After these partitions have changed, or their statuses, which are among ``judged``."""
-        sums, into, out_of, coming = map(Counter, (self._sums, self._into, self._out_of, self.coming))
+        sums, into = Counter(self._sums), Counter(self._into)
+        out_of, coming = Counter(self._out_of), Counter(self.coming)
         opened, shares = dict(self.open), dict[TopicPartition, _Share]()
         for move in moves:
             before = self._shares.get(move.tp)
