@@ -9,7 +9,8 @@ from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.kube import blobs
 from kafka_rebalance.kube.api_errors import Conflict, StoredStateCorrupt
-from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome

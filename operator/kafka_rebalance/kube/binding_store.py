@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.blobs import KIND_LABEL, config_map, object_name
-from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.ordered_writes import OrderedWrites
 from kafka_rebalance.model.ownership import Binding
 
@@ -19,7 +19,7 @@ _KEY = "binding.json"
 class BindingStore:
     """The binding of each cluster id. Assumes one writer, the leader."""
 
-    def __init__(self, kube: KubeClient) -> None:
+    def __init__(self, kube: KubeObjects) -> None:
         self._kube = kube
         self._writes = OrderedWrites(kube)
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka_rebalance.kube.api_errors import Conflict, NotFound, StoredStateCorrupt
-from kafka_rebalance.kube.client import COMPONENT, Json, KubeClient
+from kafka_rebalance.kube.client import COMPONENT
+from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.ordered_writes import OrderedWrites
 
 SHARD_BYTES = 900 * 1024
@@ -46,7 +47,7 @@ class Blob:
 class BlobStore:
     """The blobs of one kind. Assumes one writer at a time; a second one is detected where ``expected`` is given."""
 
-    def __init__(self, kube: KubeClient, kind: str) -> None:
+    def __init__(self, kube: KubeObjects, kind: str) -> None:
         self._kube = kube
         self._kind = kind
         self._writes = OrderedWrites(kube)

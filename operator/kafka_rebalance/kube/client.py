@@ -23,6 +23,7 @@ from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.heartbeat import beat
 from kafka_rebalance.kube import access
 from kafka_rebalance.kube.api_errors import Forbidden, NotFound, Terminating, from_response, unreachable
+from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.reasons import Reason
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ _THREADS = 8
 _MERGE_PATCH = "application/merge-patch+json"
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _MAX_EVENT_MESSAGE = 1024
-
-Json = dict[str, Any]
 
 
 def operator_namespace(chosen: str | None = None) -> str:

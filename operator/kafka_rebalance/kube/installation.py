@@ -6,7 +6,8 @@ from urllib.parse import quote
 
 from kafka_rebalance.api.v1alpha1 import GROUP, VERSION
 from kafka_rebalance.kube.api_errors import Conflict, NotFound
-from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.kube.rights import Right
 
 

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
 from kafka_rebalance.kube.api_errors import Conflict, NotFound
-from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.reasons import Reason
 
 log = logging.getLogger(__name__)

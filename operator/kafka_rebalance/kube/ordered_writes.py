@@ -5,13 +5,13 @@ leader any more. So each replacement names the version that it replaces.
 """
 
 from kafka_rebalance.kube.api_errors import NotFound
-from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.objects import Json, KubeObjects
 
 
 class OrderedWrites:
     """The writes of one store. Knows the versions that were read first, or written last, as far as it got answers."""
 
-    def __init__(self, kube: KubeClient) -> None:
+    def __init__(self, kube: KubeObjects) -> None:
         self._kube = kube
         self._versions: dict[str, str] = {}
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from kafka_rebalance.api.v1alpha1 import KINDS
 from kafka_rebalance.kube.api_errors import Conflict, NotFound
-from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.objects import Json, KubeObjects
 
 _ATTEMPTS = 10
 """The operator writes the status meanwhile, and each write is a conflict."""
 
 
 async def change(
-    kube: KubeClient, plural: str, namespace: str, name: str, decide: Callable[[Json], Mapping[str, Any] | None]
+    kube: KubeObjects, plural: str, namespace: str, name: str, decide: Callable[[Json], Mapping[str, Any] | None]
 ) -> Json | None:
     """Merge what ``decide`` makes of the resource into it, and return the new one; None: nothing was to be changed.
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from kafka_rebalance.kube import codec
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.blobs import KIND_LABEL, UID_LABEL, Blob, BlobStore, config_map, object_name
-from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.ordered_writes import OrderedWrites
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
@@ -45,7 +45,7 @@ class _ResourceStore:
 
     _KIND: ClassVar[str]
 
-    def __init__(self, kube: KubeClient) -> None:
+    def __init__(self, kube: KubeObjects) -> None:
         self._blobs = BlobStore(kube, self._KIND)
 
     async def clean(self) -> int:
@@ -116,7 +116,7 @@ class OriginStore(_ResourceStore):
 
     _KIND = "origins"
 
-    def __init__(self, kube: KubeClient) -> None:
+    def __init__(self, kube: KubeObjects) -> None:
         super().__init__(kube)
         self._logs: dict[str, _OriginLog] = {}
 
@@ -189,7 +189,7 @@ class RunStore:
     _KIND = "run"
     _KEY = "run.json"
 
-    def __init__(self, kube: KubeClient) -> None:
+    def __init__(self, kube: KubeObjects) -> None:
         self._kube = kube
         self._writes = OrderedWrites(kube)
 
@@ -236,7 +236,7 @@ class RunStore:
 class LedgerStore:
     """The throttle ledger of each Kafka cluster: JSON of any size. `execution.ledger_json` defines its fields."""
 
-    def __init__(self, kube: KubeClient) -> None:
+    def __init__(self, kube: KubeObjects) -> None:
         self._kube = kube
         self._blobs = BlobStore(kube, "ledger")
 

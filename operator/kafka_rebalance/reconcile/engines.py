@@ -17,7 +17,7 @@ from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.credential_rotation import Connect, Source, rotating
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
-from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
@@ -56,7 +56,7 @@ class Engines:
 
     def __init__(
         self,
-        kube: KubeClient,
+        kube: KubeObjects,
         connect: Connect,
         resources: Resources,
         stores: Stores,

@@ -23,7 +23,7 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.credential_rotation import Connect
-from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reasons import Reason
@@ -58,7 +58,7 @@ class Supervisor:
 
     def __init__(
         self,
-        kube: KubeClient,
+        kube: KubeObjects,
         connect: Connect,
         load_models: LoadModels,
         clock: Clock,

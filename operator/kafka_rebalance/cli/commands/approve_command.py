@@ -16,7 +16,7 @@ from kafka_rebalance.cli.options.confirmation import confirm, yes_option
 from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, namespace_options
 from kafka_rebalance.cli.tables.planned_changes import print_planned
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.kube.client import Json
+from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.kube.spec_changes import change
 from kafka_rebalance.reasons import Reason
 

@@ -18,7 +18,7 @@ from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
-from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.run import Run, RunOutcome
@@ -31,7 +31,7 @@ from kafka_rebalance.reconcile.state.record import LoadedRun, load_open_run
 from kafka_rebalance.reconcile.state.selection import select
 
 
-async def measured(kube: KubeClient, rebalance: KafkaRebalance, model: LoadModel) -> Mapping[LoadResource, int]:
+async def measured(kube: KubeObjects, rebalance: KafkaRebalance, model: LoadModel) -> Mapping[LoadResource, int]:
     """The highest use of a broker by resource. Refused where it cannot be compared with the status."""
     metadata, spec = rebalance.metadata, rebalance.spec
     name, records = f"{metadata.namespace}/{metadata.name}", stores(kube)
@@ -69,7 +69,7 @@ async def read_batch(scope: ResourceScope, name: str, *, sizes: bool) -> tuple[B
             ) from error
 
 
-async def _open_run(kube: KubeClient, rebalance: KafkaRebalance) -> LoadedRun | None:
+async def _open_run(kube: KubeObjects, rebalance: KafkaRebalance) -> LoadedRun | None:
     records = stores(kube)
     metadata = rebalance.metadata
     run = await records.runs.load(metadata.uid)
@@ -86,7 +86,7 @@ async def _open_run(kube: KubeClient, rebalance: KafkaRebalance) -> LoadedRun | 
 
 
 async def _ask_kafka(
-    kube: KubeClient, rebalance: KafkaRebalance, opened: LoadedRun, *, sizes: bool
+    kube: KubeObjects, rebalance: KafkaRebalance, opened: LoadedRun, *, sizes: bool
 ) -> tuple[Batch, ReplicaBytes]:
     async with _kafka_of(kube, rebalance, opened.run) as (admin, info):
         direction = direction_of(rebalance, opened.run)
@@ -100,7 +100,7 @@ async def _ask_kafka(
 
 @asynccontextmanager
 async def _kafka_of(
-    kube: KubeClient, rebalance: KafkaRebalance, run: Run
+    kube: KubeObjects, rebalance: KafkaRebalance, run: Run
 ) -> AsyncIterator[tuple[KafkaReader, ClusterInfo]]:
     """A connection to the cluster of the run, and the cluster."""
     kafka, namespace = await connection_of(rebalance.spec.kafka, rebalance.metadata.namespace, kube)

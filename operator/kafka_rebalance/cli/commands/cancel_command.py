@@ -14,7 +14,7 @@ from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaRebalance, parse_rebal
 from kafka_rebalance.cli.options.confirmation import confirm, yes_option
 from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, namespace_options
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.kube.client import Json
+from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.kube.spec_changes import change
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes

@@ -12,7 +12,7 @@ from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.planned_changes import planned_document, print_partitions, print_planned
 from kafka_rebalance.errors import RebalanceError, Refused
-from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.model.plan import PlannedPartition
 from kafka_rebalance.reasons import Reason
 
@@ -41,7 +41,7 @@ async def _read(scope: ResourceScope, name: str) -> tuple[KafkaRebalance, list[P
         return rebalance, await _partitions(kube, rebalance)
 
 
-async def _partitions(kube: KubeClient, rebalance: KafkaRebalance) -> list[PlannedPartition] | None:
+async def _partitions(kube: KubeObjects, rebalance: KafkaRebalance) -> list[PlannedPartition] | None:
     """The changed partitions in order; None where the stored plan cannot be read."""
     metadata, plan = rebalance.metadata, rebalance.status.plan
     if plan is None:

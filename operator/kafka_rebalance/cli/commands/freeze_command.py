@@ -8,7 +8,7 @@ from kafka_rebalance.api.v1alpha1 import KINDS, REASSIGNMENT_THROTTLES
 from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, namespace_options
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kube.api_errors import NotFound
-from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.spec_changes import change
 
 _KIND = KINDS[REASSIGNMENT_THROTTLES]
@@ -47,7 +47,7 @@ async def _set(scope: ResourceScope, given: str | None, *, frozen: bool) -> None
             click.echo(f"still frozen, which counts if it is the same cluster: {', '.join(others)}", err=True)
 
 
-async def _only_one(kube: KubeClient, namespace: str) -> str:
+async def _only_one(kube: KubeObjects, namespace: str) -> str:
     names = sorted(found["metadata"]["name"] for found in await kube.list_resources(REASSIGNMENT_THROTTLES, namespace))
     if not names:
         raise NotFound(
@@ -59,7 +59,7 @@ async def _only_one(kube: KubeClient, namespace: str) -> str:
     return str(names[0])
 
 
-async def _still_freezing(kube: KubeClient, namespace: str, name: str) -> list[str]:
+async def _still_freezing(kube: KubeObjects, namespace: str, name: str) -> list[str]:
     """The others of the namespace with freeze: each of them counts for its cluster. None where they are hidden."""
     try:
         found = await kube.list_resources(REASSIGNMENT_THROTTLES, namespace)

@@ -22,7 +22,7 @@ from kafka_rebalance.cli.options.resource_lookup import (
 )
 from kafka_rebalance.cli.tables.console import plain_console, plain_table, print_document
 from kafka_rebalance.kube.api_errors import Forbidden
-from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.units import format_duration
 
@@ -91,7 +91,7 @@ def _of_record(run: Run) -> list[FinishedRun]:
     ]
 
 
-async def _of_resources(kube: KubeClient, namespace: str | None) -> list[FinishedRun]:
+async def _of_resources(kube: KubeObjects, namespace: str | None) -> list[FinishedRun]:
     rows = []
     for body in await kube.list_resources(REBALANCES, namespace):
         metadata, status = body["metadata"], body.get("status") or {}

@@ -14,7 +14,7 @@ from kafka_rebalance.cli.options.resource_lookup import (
 )
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.resource_table import print_resources
-from kafka_rebalance.kube.client import Json
+from kafka_rebalance.kube.objects import Json
 
 
 @click.command("list")

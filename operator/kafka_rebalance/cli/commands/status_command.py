@@ -15,7 +15,7 @@ from kafka_rebalance.api.v1alpha1 import parse_rebalance
 from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, record_options
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.status_table import print_summary
-from kafka_rebalance.kube.client import Json
+from kafka_rebalance.kube.objects import Json
 
 if TYPE_CHECKING:
     from kafka_rebalance.model.load import LoadModel

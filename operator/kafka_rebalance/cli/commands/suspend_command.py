@@ -6,7 +6,7 @@ import click
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, namespace_options
-from kafka_rebalance.kube.client import Json
+from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.kube.spec_changes import change
 
 

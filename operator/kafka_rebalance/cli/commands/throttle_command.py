@@ -7,7 +7,7 @@ import click
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.cli.options.rate_option import checked_rate
 from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, namespace_options
-from kafka_rebalance.kube.client import Json
+from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.kube.spec_changes import change
 
 _FIELDS = ("leaderRate", "followerRate", "unlimited", "logDirRate")

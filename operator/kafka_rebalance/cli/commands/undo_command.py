@@ -19,7 +19,7 @@ from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected
 from kafka_rebalance.errors import RebalanceError, Refused
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.kube.api_errors import NotFound
-from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.model.plan import LogDirMove
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reasons import Reason
@@ -166,7 +166,7 @@ def kept(uid: str, run: Run | None, operator_namespace: str) -> Run:
     return run
 
 
-async def _load(kube: KubeClient, run: Run) -> LoadedRun:
+async def _load(kube: KubeObjects, run: Run) -> LoadedRun:
     """Plan and origins of a closed run. Refused where they no longer exist, or where nothing was moved."""
     records = stores(kube)
     stored = await records.plans.load(run.uid, run.plan_hash)
@@ -182,7 +182,7 @@ async def _load(kube: KubeClient, run: Run) -> LoadedRun:
     return done
 
 
-async def _kept_under(kube: KubeClient, namespace: str, name: str) -> str:
+async def _kept_under(kube: KubeObjects, namespace: str, name: str) -> str:
     """The kept runs of deleted resources of that name, as text; empty where none can be read."""
     try:
         runs = [run for run in await stores(kube).runs.list_all() if (run.namespace, run.name) == (namespace, name)]

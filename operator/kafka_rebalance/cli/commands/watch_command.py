@@ -15,7 +15,7 @@ from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaRebalance, parse_rebalance
 from kafka_rebalance.cli.exit_codes import EXIT_NO
 from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, namespace_options
-from kafka_rebalance.kube.client import Json
+from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.units import format_bytes, format_rate
 
 _EVERY_SECONDS = 0.5

@@ -11,7 +11,8 @@ import click
 from kafka_rebalance.api.v1alpha1 import KINDS, REBALANCES
 from kafka_rebalance.kube.access import current_namespace
 from kafka_rebalance.kube.api_errors import NotFound
-from kafka_rebalance.kube.client import DEFAULT_NAMESPACE, Json, KubeClient
+from kafka_rebalance.kube.client import DEFAULT_NAMESPACE, KubeClient
+from kafka_rebalance.kube.objects import Json, KubeObjects
 
 if TYPE_CHECKING:
     from kafka_rebalance.reconcile.state.record import Stores
@@ -96,7 +97,7 @@ async def connected(records: str | None = None, server: ApiServer = ApiServer())
         await kube.close()
 
 
-async def find(kube: KubeClient, namespace: str, name: str, plural: str = REBALANCES) -> Json:
+async def find(kube: KubeObjects, namespace: str, name: str, plural: str = REBALANCES) -> Json:
     """The resource. NotFound where it does not exist."""
     body = await kube.get(plural, namespace, name)
     if body is None:
@@ -104,7 +105,7 @@ async def find(kube: KubeClient, namespace: str, name: str, plural: str = REBALA
     return body
 
 
-def stores(kube: KubeClient) -> "Stores":
+def stores(kube: KubeObjects) -> "Stores":
     """The operator's records."""
     from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
     from kafka_rebalance.reconcile.state.record import Stores

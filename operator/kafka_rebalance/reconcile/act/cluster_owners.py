@@ -15,7 +15,7 @@ from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.kafka.ports import Answers, ClusterInfo, KafkaReader
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.binding_store import BindingStore
-from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
@@ -94,7 +94,7 @@ class Claimed:
 class ClusterOwners:
     """The bindings on record."""
 
-    def __init__(self, kube: KubeClient, stores: Stores) -> None:
+    def __init__(self, kube: KubeObjects, stores: Stores) -> None:
         self._bindings = BindingStore(kube)
         self._stores = stores
         self._ledgers = LedgerStore(kube)

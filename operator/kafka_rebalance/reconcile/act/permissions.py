@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.api.v1alpha1 import KafkaConnection
 from kafka_rebalance.errors import RebalanceError, Refused
-from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reasons import Reason
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 class Permissions:
     """``inline``: whether inline connections are accepted."""
 
-    def __init__(self, kube: KubeClient, *, inline: bool) -> None:
+    def __init__(self, kube: KubeObjects, *, inline: bool) -> None:
         self._kube = kube
         self._inline = inline
         self._labels: dict[str, Mapping[str, str]] = {}

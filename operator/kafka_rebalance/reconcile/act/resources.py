@@ -22,7 +22,7 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.kube.api_errors import Conflict, Forbidden
-from kafka_rebalance.kube.client import Json, KubeClient
+from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
@@ -85,7 +85,7 @@ _LEFT_THERE = (
 class Resources:
     """Writes to our objects. A write that would change nothing is not sent."""
 
-    def __init__(self, kube: KubeClient, now: Callable[[], datetime]) -> None:
+    def __init__(self, kube: KubeObjects, now: Callable[[], datetime]) -> None:
         self._kube = kube
         self._now = now
         self._connections_written: dict[str, tuple[KafkaConnectionStatus, datetime]] = {}

@@ -24,7 +24,8 @@ from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.kube.api_errors import Conflict, Forbidden, NotFound
 from kafka_rebalance.kube.blobs import KIND_LABEL
-from kafka_rebalance.kube.client import COMPONENT, Json, KubeClient
+from kafka_rebalance.kube.client import COMPONENT
+from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.store import LedgerStore, RunStore
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
@@ -93,7 +94,7 @@ class Remains:
 class Retirement:
     """Finds what is left, and removes it. ``namespaces``: those that the operator watches, none for all."""
 
-    def __init__(self, kube: KubeClient, namespaces: Sequence[str]) -> None:
+    def __init__(self, kube: KubeObjects, namespaces: Sequence[str]) -> None:
         self._kube = kube
         self._namespaces = namespaces
 

@@ -18,7 +18,7 @@ from kafka_rebalance.api.v1alpha1 import (
 )
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused
-from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.state.record import Stores
 
@@ -35,7 +35,7 @@ _STATUSES: Mapping[str, type[ResourceStatus]] = {
 class UnreadableResources:
     """Reports on a resource why it cannot be read; removes its finalizer if it is being deleted."""
 
-    def __init__(self, kube: KubeClient, resources: Resources, stores: Stores, clock: Clock) -> None:
+    def __init__(self, kube: KubeObjects, resources: Resources, stores: Stores, clock: Clock) -> None:
         self._kube = kube
         self._resources = resources
         self._stores = stores

@@ -7,13 +7,13 @@ from kafka_rebalance.api.v1alpha1 import CONNECTIONS, parse_connection
 from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.kafka.jaas import parse_login
 from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
-from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.reasons import Reason
 
 _JAAS = "sasl.jaas.config"
 
 
-async def connection_of(source: KafkaSource, namespace: str, kube: KubeClient) -> tuple[Kafka, str]:
+async def connection_of(source: KafkaSource, namespace: str, kube: KubeObjects) -> tuple[Kafka, str]:
     """The connection that a resource of the namespace names, and the namespace of its Secrets.
 
     Refused("ConnectionNotFound") if it names a KafkaConnection that does not exist.
@@ -29,7 +29,7 @@ async def connection_of(source: KafkaSource, namespace: str, kube: KubeClient) -
     return parse_connection(body).spec, where
 
 
-async def resolve(kafka: Kafka, namespace: str, kube: KubeClient) -> ConnectionSettings:
+async def resolve(kafka: Kafka, namespace: str, kube: KubeObjects) -> ConnectionSettings:
     """The settings with credentials filled in. Transient("SecretNotFound") names the missing Secret or key."""
 
     async def read(name: str) -> _SecretText:
