@@ -13,7 +13,7 @@ from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.api import crd
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, REBALANCES
-from kafka_rebalance.app.process import SystemClock
+from kafka_rebalance.app.system_clock import SystemClock
 from kafka_rebalance.cli.commands import check_install_command as check_install
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kube.client import KubeClient

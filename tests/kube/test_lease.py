@@ -11,7 +11,7 @@ from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REBALANCES, parse_rebalance
-from kafka_rebalance.app.process import SystemClock
+from kafka_rebalance.app.system_clock import SystemClock
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kube.api_errors import Forbidden

@@ -8,10 +8,8 @@ once.
 import asyncio
 import logging
 import signal
-import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from kafka_rebalance.app.health import ProcessState, Stage
@@ -19,6 +17,7 @@ from kafka_rebalance.app.load_model_files import LoadModelFiles
 from kafka_rebalance.app.probes import served
 from kafka_rebalance.app.resource_watch import Watch
 from kafka_rebalance.app.run_history_files import RunHistoryFiles
+from kafka_rebalance.app.system_clock import SystemClock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.fencing import Fence
@@ -30,27 +29,9 @@ from kafka_rebalance.reconcile.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 
-# Linux's monotonic clock stops while the machine is suspended; a lease does not.
-_INTERVALS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _LISTING_SECONDS = 2.0
 _DISCOVERY_SECONDS = 10.0
 """How long kopf may overlook a kind that can be listed."""
-
-
-class SystemClock:
-    """The machine's clocks."""
-
-    def now(self) -> datetime:
-        """Wall time, aware."""
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        """Seconds, for intervals; continues while the process is stopped or the machine suspended."""
-        return time.clock_gettime(_INTERVALS)
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await asyncio.sleep(seconds)
 
 
 @dataclass(frozen=True, slots=True)

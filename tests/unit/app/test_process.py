@@ -9,7 +9,8 @@ from tests.fakes.lagging_discovery import LaggingDiscovery
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.app import process, resource_watch
-from kafka_rebalance.app.process import Settings, SystemClock
+from kafka_rebalance.app.process import Settings
+from kafka_rebalance.app.system_clock import SystemClock
 from kafka_rebalance.kube.api_errors import NotFound
 
 

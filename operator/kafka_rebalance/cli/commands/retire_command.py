@@ -119,7 +119,7 @@ async def _until_terminated(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _retire(order: Order, kube: KubeClient, own_namespace: str | None) -> None:
-    from kafka_rebalance.app.process import SystemClock
+    from kafka_rebalance.app.system_clock import SystemClock
 
     holder = LeaseHolder(kube, LEASE_NAME, f"retire-{secrets.token_hex(4)}", SystemClock())
     fence = Fence(holder.is_leader)
