@@ -190,6 +190,9 @@ class Reason(StrEnum):
     ORIGINS_EXPIRED = "OriginsExpired", "the origins of the run are no longer stored"
     NOTHING_TO_UNDO = "NothingToUndo", "the run sent no step, so there is nothing to undo"
     RUN_NOT_FOUND = "RunNotFound", "no run of the rebalance is stored"
+    RECORDS_LOCKED = "RecordsLocked", "another process uses the directory with the records of `run`"
+    RECORDS_INVALID = "RecordsInvalid", "the directory with the records of `run` has a file that is damaged or foreign"
+    RECORDS_NOT_WRITTEN = "RecordsNotWritten", "a file of the records of `run` cannot be read or written; retried"
 
     # Kubernetes API
     CONFLICT = "Conflict", "the object changed since it was read; retried"
