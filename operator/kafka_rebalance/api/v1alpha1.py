@@ -34,6 +34,10 @@ FINALIZER = f"{GROUP}/rollback"
 """The operator's own. It must differ from the finalizer of kopf, which kopf removes where it does not need it."""
 UNDO_ANNOTATION = f"{GROUP}/undo"
 """Undoes a succeeded run. The value is the hash of its plan, so that it cannot undo another one."""
+PLANNING_FIELDS = frozenset(
+    {"strategy", "topics", "brokers", "goals", "replicationFactor", "assignment", "offlinePolicy"}
+)
+"""The fields of the spec of a KafkaRebalance that decide what is planned."""
 LET_GO_ANNOTATION = f"{GROUP}/let-go"
 """``true`` on a resource that is being deleted: remove the finalizer at once (Kafka no longer exists)."""
 
@@ -174,8 +178,8 @@ def planning_hash(spec: KafkaRebalanceSpec) -> str:
     Only values other than the defaults count, and the order of lists does not: a new field in a later version, or
     the same lists in another order, must not supersede a running plan.
     """
-    planned = {"strategy", "topics", "brokers", "goals", "replication_factor", "assignment", "offline_policy"}
-    part = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=planned)
+    whole = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    part = {name: value for name, value in whole.items() if name in PLANNING_FIELDS}
     for section in ("topics", "brokers"):
         part[section] = {name: sorted(set(values)) for name, values in part.get(section, {}).items() if values}
     text = json.dumps(part, sort_keys=True, separators=(",", ":"))

@@ -39,6 +39,7 @@ _COMMANDS = {
     "plan": "Plan offline from a cluster file.",
     "resume": "Resume a KafkaRebalance after suspend.",
     "retire": "Prepare the removal of the operator.",
+    "run": "Carry out a KafkaRebalance from a file, without Kubernetes.",
     "snapshot": "Write a live cluster to a file for plan.",
     "status": "Show the progress of a KafkaRebalance.",
     "steps": "List the steps from one assignment to another.",

@@ -81,6 +81,11 @@ class ClusterEngine:
         """The throttle resources of the cluster, by uid."""
         return self._rounds.throttle.throttles
 
+    @property
+    def holds_throttles(self) -> bool:
+        """Whether throttles of ours are in place, or not known to be restored."""
+        return not self._rounds.throttle.ledger_empty
+
     def see_throttles(self, throttles: Mapping[str, KafkaReassignmentThrottle]) -> None:
         """Take in throttle resources of this cluster, by uid."""
         self._rounds.throttle.see(throttles)

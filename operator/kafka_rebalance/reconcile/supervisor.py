@@ -98,6 +98,10 @@ class Supervisor:
         """By cluster id: seconds since a call of the round last ended; infinite if the task of the engine has ended."""
         return self._engines.rounds()
 
+    def connection_of(self, uid: str) -> NamedConnection | None:
+        """The connection that a rebalance names; None if the rebalance is not known."""
+        return self._book.with_rebalance(uid)
+
     def seen(self, plural: str, body: dict[str, Any], *, deleted: bool) -> None:
         """A resource of this kind was created, changed or is gone."""
         self._kinds[plural](body, deleted=deleted)

@@ -7,7 +7,7 @@ INTERFACE_RULES = (
         "planning-hash",
         "A change of spec.replicationFactor makes a new plan.",
         "api/v1alpha1.py",
-        '"goals", "replication_factor", "assignment"',
+        '"goals", "replicationFactor", "assignment"',
         '"goals", "assignment"',
         ("tests/unit/api/test_v1alpha1.py::TestPlanningHash::test_another_plan",),
     ),

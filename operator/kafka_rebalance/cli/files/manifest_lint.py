@@ -65,11 +65,12 @@ def lint(data: bytes) -> list[LintedResource]:
 
     ValueError if the file is not YAML.
     """
-    documents = [item for found in load_all(data) for item in _items(found)]
+    documents = [item for found in load_all(data) for item in items_of(found)]
     return [_linted(found) for found in documents if _is_ours(found)]
 
 
-def _items(document: Any) -> list[Any]:
+def items_of(document: Any) -> list[Any]:
+    """The document itself, or the items if it is a List."""
     listed = isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list)
     return list(document["items"]) if listed else [document]
 

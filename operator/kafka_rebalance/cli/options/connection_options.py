@@ -16,13 +16,23 @@ _CONFIG = "--command-config"
 
 def kafka_connection(command: Callable[..., _Result]) -> Callable[..., _Result]:
     """Adds both options; the command gets them as ``connection``, a ConnectionSettings."""
+    return _with_connection(command, required=True)
+
+
+def optional_kafka_connection(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Adds both options, for commands whose file names brokers, too; ``connection`` is None without either."""
+    return _with_connection(command, required=False)
+
+
+def _with_connection(command: Callable[..., _Result], *, required: bool) -> Callable[..., _Result]:
+    default = f"bootstrap.servers of {_CONFIG}" + ("" if required else ", else those of the resource")
 
     @click.option(
         "--bootstrap-servers",
         "--bootstrap-server",
         "bootstrap_servers",
         metavar="HOST:PORT,…",
-        help=f"Bootstrap brokers. [default: bootstrap.servers of {_CONFIG}]",
+        help=f"Bootstrap brokers. [default: {default}]",
     )
     @click.option(
         _CONFIG,
@@ -34,7 +44,9 @@ def kafka_connection(command: Callable[..., _Result]) -> Callable[..., _Result]:
     def connected(
         *arguments: object, bootstrap_servers: str | None, command_config: BinaryIO | None, **options: object
     ) -> _Result:
-        return command(*arguments, connection=_settings(bootstrap_servers, command_config), **options)
+        given = required or bootstrap_servers is not None or command_config is not None
+        connection = _settings(bootstrap_servers, command_config) if given else None
+        return command(*arguments, connection=connection, **options)
 
     return connected
 

@@ -1,0 +1,266 @@
+"""A rebalance from a file without Kubernetes: to its end, to a rest point, back, and on after it was ended at once."""
+
+import asyncio
+
+import pytest
+from tests.fakes.shared_clusters import Cluster
+
+from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES
+from kafka_rebalance.app import local_run
+from kafka_rebalance.app.local_run import End, LocalManifests, LocalSettings, run_locally
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution import list_state, rate_state
+from kafka_rebalance.execution.reassignment_throttle import REPLICATION_RATES
+from kafka_rebalance.kube.directory_objects import GivenObjects
+from kafka_rebalance.kube.record_files import RecordFiles
+from kafka_rebalance.reconcile.decide import requeue
+from kafka_rebalance.reconcile.engine import ClusterEngine
+
+BEFORE = [[1]] * 4 + [[2]] * 4
+"""On brokers 1 to 4: four replicas move."""
+KAFKA = {"kafka": {"bootstrapServers": "kafka:9092"}}
+ONE_AT_A_TIME = {"execution": {"parallelPartitionCount": 1}}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    for name in ("BUSY_SECONDS", "SENT_SECONDS", "RESTING_SECONDS", "UNSETTLED_SECONDS", "QUEUE_SECONDS"):
+        monkeypatch.setattr(requeue, name, 0.01)
+    for rule in (list_state, rate_state):
+        monkeypatch.setattr(rule, "LATE_SECONDS", 0.1)
+    monkeypatch.setattr(local_run, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(local_run, "_RESTORE_LOOKS", 100)
+
+
+@pytest.fixture
+def kafka():
+    return Cluster((1, 2, 3, 4), t=BEFORE)
+
+
+class Terminal:
+    """Runs, and stops when ``stops`` says so: at a look, after Ctrl-C; ``cuts``: after the second one."""
+
+    def __init__(self, kafka, directory):
+        self.kafka, self.directory = kafka, directory
+        self.states = []
+
+    async def run(self, *, name="r", back=False, stops=None, cuts=None, then=None, others=(), given=None, **spec):
+        stop, states = asyncio.Event(), []
+
+        def show(seen):
+            ready = next((c.reason for c in seen.status.conditions if c.type == "Ready"), "")
+            states.append(ready)
+            if stop.is_set() and then is not None:
+                then()
+            elif stops is not None and stops(ready):
+                stop.set()
+            if cuts is not None and cuts(ready):
+                running.cancel()
+
+        metadata = {"name": name, "namespace": "default", "labels": {}, "annotations": {}}
+        manifests = LocalManifests({"metadata": metadata, "spec": {**KAFKA, **spec}}, others, given or GivenObjects())
+        settings = LocalSettings(self.directory, back)
+        running = asyncio.create_task(run_locally(settings, manifests, lambda *_: self.kafka, stop, show))
+        try:
+            async with asyncio.timeout(20):
+                return await running
+        finally:
+            self.states = states
+
+    @property
+    def moved(self):
+        return sum(now != before for now, before in zip(self.kafka.lists("t"), BEFORE, strict=True))
+
+
+@pytest.fixture
+def terminal(kafka, tmp_path):
+    return Terminal(kafka, tmp_path / "records")
+
+
+def throttle(**spec):
+    metadata = {"name": "limits", "namespace": "default", "labels": {}, "annotations": {}}
+    return [(REASSIGNMENT_THROTTLES, {"metadata": metadata, "spec": {**KAFKA, **spec}})]
+
+
+class TestToTheEnd:
+    async def test_succeeds(self, terminal, kafka):
+        ended = await terminal.run()
+        assert (ended.end, ended.throttled) == (End.DONE, False)
+        assert ended.message.startswith("Succeeded: ")
+        assert terminal.moved == 4
+        assert kafka.values == {}
+
+    async def test_again(self, terminal, kafka):
+        """The same file has been carried out: nothing more is sent, as when a resource is applied again."""
+        await terminal.run()
+        calls = list(kafka.altered)
+        kafka.assign("t", 0, 4)
+        assert (await terminal.run()).end is End.DONE
+        assert kafka.altered == calls
+
+    async def test_what_the_file_has_besides(self, terminal, kafka):
+        """Lists are read from a ConfigMap of the file."""
+        lists = '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [4]}]}'
+        given = GivenObjects(config_maps={("default", "lists"): {"k": lists}})
+        ref = {"configMapRef": {"name": "lists", "key": "k"}}
+        assert (await terminal.run(strategy="Assignment", assignment=ref, given=given)).end is End.DONE
+        assert kafka.lists("t") == [[4], *BEFORE[1:]]
+
+    async def test_another_one_in_the_same_directory(self, terminal):
+        """After the first has ended, not before."""
+        kafka = terminal.kafka
+        await terminal.run(stops=lambda _: bool(kafka.altered), **ONE_AT_A_TIME)
+        with pytest.raises(Refused, match=r"default/r, which has not ended"):
+            await terminal.run(name="other")
+        await terminal.run()
+        assert (await terminal.run(name="other", brokers={"decommission": [4]})).end is End.DONE
+        assert all(4 not in row for row in kafka.lists("t"))
+
+
+class TestRefusals:
+    async def test_a_plan_that_is_refused(self, terminal, kafka, tmp_path):
+        """It ends with the reason; a throttle resource of the file leaves nothing behind."""
+        with pytest.raises(Refused) as refused:
+            await terminal.run(brokers={"decommission": [9]}, others=throttle(leaderRate="1Mi"))
+        assert refused.value.reason == "UnknownBroker"
+        assert (kafka.altered, kafka.values) == ([], {})
+        assert (await terminal.run()).end is End.DONE
+
+    async def test_a_directory_in_use(self, terminal, kafka):
+        files = RecordFiles.to_write(terminal.directory)
+        with pytest.raises(Refused, match="another kafka-rebalance run"):
+            await terminal.run()
+        files.close()
+        assert kafka.altered == []
+
+
+class TestRestPoints:
+    async def test_stops_between_steps_and_goes_on(self, terminal, kafka):
+        ended = await terminal.run(stops=lambda _: bool(kafka.altered), **ONE_AT_A_TIME)
+        assert ended.end is End.AT_REST
+        assert 0 < terminal.moved < 4
+        assert kafka.values == {}
+        assert (await terminal.run(**ONE_AT_A_TIME)).end is End.DONE
+        assert terminal.moved == 4
+
+    async def test_waits_for_copies_in_flight(self, terminal, kafka):
+        """They arrive, and their throttles are removed, before it ends."""
+        kafka.slow = {3, 4}
+        looks = []
+
+        def arrive_late():
+            looks.append(set(kafka.flying))
+            if len(looks) == 10:
+                kafka.arrive()
+
+        two = {"execution": {"parallelPartitionCount": 2}}
+        ended = await terminal.run(stops=lambda _: bool(kafka.flying), then=arrive_late, **two)
+        assert (ended.end, terminal.moved) == (End.AT_REST, 2)
+        assert all(looks[:10])
+        assert (kafka.flying, kafka.values) == (set(), {})
+
+    async def test_before_a_plan_is_there(self, terminal, kafka):
+        assert (await terminal.run(stops=lambda _: True)).end is End.AT_REST
+        assert kafka.altered == []
+
+
+class TestEndedAtOnce:
+    async def test_goes_on(self, terminal, kafka):
+        """Copies in flight go on in Kafka; the next start takes them up, with their throttles."""
+        kafka.slow = {3, 4}
+        with pytest.raises(asyncio.CancelledError):
+            await terminal.run(cuts=lambda _: bool(kafka.flying))
+        assert kafka.flying
+        assert kafka.rates(3) != (None, None)
+        sent = len(kafka.altered)
+        kafka.arrive()
+        ended = await terminal.run()
+        assert (ended.end, ended.throttled) == (End.DONE, False)
+        assert terminal.moved == 4
+        assert len(kafka.altered) > sent
+        assert kafka.values == {}
+
+    async def test_throttles_that_cannot_be_removed(self, terminal, monkeypatch):
+        """A broker is down: the run ends all the same, and says so."""
+        monkeypatch.setattr(ClusterEngine, "holds_throttles", True)
+        ended = await terminal.run()
+        assert (ended.end, ended.throttled) == (End.DONE, True)
+
+
+class TestEditedFile:
+    async def test_supersedes(self, terminal, kafka):
+        """What was moved for the former plan is planned from where it is."""
+        await terminal.run(stops=lambda _: bool(kafka.altered), **ONE_AT_A_TIME)
+        assert (await terminal.run(brokers={"decommission": [3, 4]}, **ONE_AT_A_TIME)).end is End.DONE
+        assert all({1, 2}.issuperset(row) for row in kafka.lists("t"))
+
+    async def test_a_throttle_resource_that_is_no_longer_there(self, terminal, kafka):
+        """With freeze nothing moves; without the resource it goes on."""
+        frozen = throttle(freeze=True)
+        ended = await terminal.run(stops=lambda state: state == "Frozen", others=frozen)
+        assert (ended.end, kafka.altered) == (End.AT_REST, [])
+        assert (await terminal.run()).end is End.DONE
+
+    async def test_rates_of_the_file(self, terminal, kafka):
+        """In force while something moves, and restored to what they were before."""
+        kafka.values[1, REPLICATION_RATES[0]] = "12345678"
+        kafka.slow = {3, 4}
+        seen = []
+
+        def look():
+            seen.append(kafka.rates(3))
+            kafka.arrive()
+
+        await terminal.run(stops=lambda _: bool(kafka.flying), then=look, others=throttle(followerRate="2Mi"))
+        assert seen[0][1] == str(2 * 2**20)
+        assert kafka.values == {(1, REPLICATION_RATES[0]): "12345678"}
+
+
+class TestRollback:
+    async def test_from_a_rest_point(self, terminal, kafka):
+        await terminal.run(stops=lambda _: bool(kafka.altered), **ONE_AT_A_TIME)
+        ended = await terminal.run(back=True)
+        assert ended.end is End.DONE
+        assert (kafka.lists("t"), kafka.values) == (BEFORE, {})
+
+    async def test_after_success(self, terminal, kafka):
+        """And the directory is as before the first start: the same file may be run again."""
+        await terminal.run()
+        assert (await terminal.run(back=True)).message.startswith("rolled back")
+        assert (kafka.lists("t"), kafka.values) == (BEFORE, {})
+        assert (await terminal.run(back=True)).message == "nothing to roll back"
+        assert (await terminal.run()).end is End.DONE
+        assert terminal.moved == 4
+
+    async def test_with_an_edited_file(self, terminal, kafka):
+        """What is planned stays as it was carried out; the rest of the file counts."""
+        await terminal.run()
+        await terminal.run(back=True, brokers={"decommission": [1]}, **ONE_AT_A_TIME)
+        assert kafka.lists("t") == BEFORE
+
+    @pytest.mark.parametrize("after_success", [False, True])
+    async def test_ended_at_once_goes_on_with_any_command(self, terminal, kafka, after_success):
+        """A rollback cannot be taken back: the next start ends it, also without --rollback."""
+        if after_success:
+            await terminal.run()
+        else:
+            await terminal.run(stops=lambda _: bool(kafka.altered), **ONE_AT_A_TIME)
+        kafka.slow = {1, 2}
+        with pytest.raises(asyncio.CancelledError):
+            await terminal.run(back=True, cuts=lambda _: bool(kafka.flying))
+        kafka.arrive()
+        assert (await terminal.run()).message.startswith("rolled back")
+        assert (kafka.lists("t"), kafka.values) == (BEFORE, {})
+
+    async def test_stops_at_a_rest_point_too(self, terminal, kafka):
+        await terminal.run()
+        moved = len(kafka.altered)
+        ended = await terminal.run(back=True, stops=lambda _: len(kafka.altered) > moved, **ONE_AT_A_TIME)
+        assert ended.end is End.AT_REST
+        assert kafka.lists("t") != BEFORE
+        assert (await terminal.run(back=True)).end is End.DONE
+        assert kafka.lists("t") == BEFORE
+
+    async def test_of_nothing(self, terminal, kafka):
+        assert (await terminal.run(back=True)).message == "nothing to roll back"
+        assert kafka.altered == []

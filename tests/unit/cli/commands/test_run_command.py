@@ -1,0 +1,142 @@
+"""kafka-rebalance run: what it prints, its exit codes, and Ctrl-C."""
+
+import signal
+from unittest.mock import patch
+
+import pytest
+from tests.fakes.shared_clusters import Cluster
+from tests.fakes.whole_program import run_program
+
+from kafka_rebalance.app import local_run
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.execution import list_state
+from kafka_rebalance.kafka import admin
+
+BEFORE = [[1]] * 4 + [[2]] * 4
+MANIFEST = """\
+apiVersion: kafkarebalance.dev/v1alpha1
+kind: KafkaRebalance
+metadata: {name: r}
+spec: {kafka: {bootstrapServers: "kafka:9092"}}
+"""
+
+
+class Interrupting(Cluster):
+    """Ctrl-C is typed at the first request, ``times`` times."""
+
+    times = 1
+
+    async def alter_reassignments(self, orders):
+        answers = await super().alter_reassignments(orders)
+        for _ in range(self.times):
+            signal.raise_signal(signal.SIGINT)
+        self.times = 0
+        return answers
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(local_run, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(list_state, "LATE_SECONDS", 0.1)
+
+
+@pytest.fixture
+def call(tmp_path):
+    """Calls the program with the manifest; ``options`` follow."""
+    path = tmp_path / "r.yaml"
+    path.write_text(MANIFEST)
+
+    def run(kafka, *options, text=MANIFEST, records=tmp_path / "records"):
+        path.write_text(text)
+        with patch.object(admin, "connect", lambda settings, _fence=None: kafka_of(kafka, settings)):
+            return run_program("run", str(path), "--records", str(records), *options)
+
+    def kafka_of(kafka, settings):
+        run.settings = settings
+        return kafka
+
+    return run
+
+
+class TestExitCodes:
+    def test_success_and_rollback(self, call):
+        """0; a line for each change of the state, as watch prints."""
+        kafka = Cluster((1, 2, 3, 4), t=BEFORE)
+        done = call(kafka)
+        assert (done.code, done.err) == (0, "")
+        assert "Succeeded: 4 of 4 partitions are at their targets" in done.out
+        back = call(kafka, "--rollback")
+        assert (back.code, back.err) == (0, "")
+        assert back.out.endswith("rolled back: replicas and throttles are as before the run\n")
+        assert kafka.lists("t") == BEFORE
+        assert call(kafka, "--rollback").out == "nothing to roll back\n"
+
+    def test_wrong_usage(self, call):
+        done = call(Cluster((1,)), text=MANIFEST.replace("spec:", "spc:"))
+        assert done.code == 2
+        assert "FILE" in done.err
+
+    def test_refused(self, call, tmp_path):
+        """The plan, or the directory."""
+        done = call(Cluster((1, 2), t=[[1]]), text=MANIFEST.replace('9092"}', '9092"}, brokers: {include: [7]}'))
+        assert done.code == 3
+        assert done.err.startswith("refused (UnknownBroker)")
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "notes.txt").touch()
+        done = call(Cluster((1,)), records=tmp_path / "other")
+        assert done.code == 3
+        assert done.err.startswith("refused (RecordsInvalid)")
+        assert "notes.txt" in done.err
+
+    def test_failed(self, call):
+        """Credentials that the brokers do not accept do not get better by waiting."""
+
+        class Closed(Cluster):
+            async def describe_cluster(self):
+                raise Permanent("KafkaAuthenticationFailed", "wrong password")
+
+        done = call(Closed((1,)))
+        assert (done.code, done.err) == (1, "failed (KafkaAuthenticationFailed): wrong password\n")
+
+
+class TestCtrlC:
+    def test_once(self, call):
+        """It ends at a rest point with 130; the same command goes on."""
+        kafka = Interrupting((1, 2, 3, 4), t=BEFORE)
+        text = MANIFEST.replace('9092"}', '9092"}, execution: {parallelPartitionCount: 1}')
+        done = call(kafka, text=text)
+        assert done.code == 130
+        assert "stopping: steps in flight finish" in done.err
+        assert done.out.endswith("stopped at a rest point: run it again to go on\n")
+        assert (kafka.flying, kafka.values) == (set(), {})
+        assert call(kafka, text=text).code == 0
+
+    def test_twice(self, call):
+        """It ends at once, with copies in flight."""
+        kafka = Interrupting((1, 2, 3, 4), t=BEFORE)
+        kafka.slow, kafka.times = {3, 4}, 2
+        done = call(kafka)
+        assert done.code == 130
+        assert "ending at once" in done.err
+        assert kafka.flying
+        kafka.arrive()
+        assert call(kafka).code == 0
+        assert kafka.values == {}
+
+
+class TestConnection:
+    def test_of_the_resource(self, call):
+        call(Cluster((1,), t=[[1]]))
+        assert call.settings.bootstrap_servers == "kafka:9092"
+
+    def test_of_a_properties_file(self, call, tmp_path):
+        """As for the other commands; it replaces what the resource says."""
+        config = tmp_path / "client.properties"
+        config.write_text(
+            "bootstrap.servers=other:9092\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+            "sasl.username=me\nsasl.password=secret\n"
+        )
+        done = call(Cluster((1,), t=[[1]]), "--command-config", str(config))
+        assert done.code == 0
+        assert (call.settings.bootstrap_servers, call.settings.username) == ("other:9092", "me")
+        assert "secret" not in "".join(p.read_text() for p in (tmp_path / "records").iterdir())
