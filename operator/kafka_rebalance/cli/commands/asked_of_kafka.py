@@ -10,7 +10,7 @@ import click
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import KafkaRebalance, parse_rebalance, planning_hash
-from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, stores
+from kafka_rebalance.cli.options.resource_lookup import ResourceScope, find, reading, stores
 from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, direction_of
 from kafka_rebalance.cli.tables.measured_rates import rate_peaks, refuse_earlier
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused
@@ -54,7 +54,7 @@ async def measured(kube: KubeObjects, rebalance: KafkaRebalance, model: LoadMode
 
 async def read_batch(scope: ResourceScope, name: str, *, sizes: bool) -> tuple[Batch, ReplicaBytes]:
     """All partitions in flight; with ``sizes`` also the bytes of the replicas being added."""
-    async with connected(scope.records, scope.server) as kube:
+    async with reading(scope) as kube:
         rebalance = parse_rebalance(await find(kube, scope.namespace, name))
         opened = await _open_run(kube, rebalance)
         if opened is None:

@@ -8,7 +8,14 @@ import asyncio
 import click
 
 from kafka_rebalance.api.v1alpha1 import KafkaRebalance, parse_rebalance
-from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, record_options, stores
+from kafka_rebalance.cli.options.resource_lookup import (
+    ResourceScope,
+    directory_option,
+    find,
+    reading,
+    record_options,
+    stores,
+)
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.planned_changes import planned_document, print_partitions, print_planned
 from kafka_rebalance.errors import RebalanceError, Refused
@@ -19,6 +26,7 @@ from kafka_rebalance.reasons import Reason
 
 @click.command("diff")
 @click.argument("name")
+@directory_option
 @record_options
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def diff(name: str, scope: ResourceScope, *, output: str) -> None:
@@ -36,7 +44,7 @@ def diff(name: str, scope: ResourceScope, *, output: str) -> None:
 
 
 async def _read(scope: ResourceScope, name: str) -> tuple[KafkaRebalance, list[PlannedPartition] | None]:
-    async with connected(scope.records, scope.server) as kube:
+    async with reading(scope) as kube:
         rebalance = parse_rebalance(await find(kube, scope.namespace, name))
         return rebalance, await _partitions(kube, rebalance)
 

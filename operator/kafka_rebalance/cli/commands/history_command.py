@@ -16,7 +16,8 @@ from kafka_rebalance.api.v1alpha1 import REBALANCES, lenient_conditions
 from kafka_rebalance.cli.options.resource_lookup import (
     ResourceScope,
     all_namespaces_option,
-    connected,
+    directory_option,
+    reading,
     record_options,
     stores,
 )
@@ -54,6 +55,7 @@ class FinishedRun:
 
 @click.command("history")
 @click.argument("name", required=False)
+@directory_option
 @record_options
 @all_namespaces_option
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
@@ -72,7 +74,7 @@ def history(name: str | None, scope: ResourceScope, *, all_namespaces: bool, out
 
 
 async def _read(scope: ResourceScope, namespace: str | None, name: str | None) -> list[FinishedRun]:
-    async with connected(scope.records, scope.server) as kube:
+    async with reading(scope) as kube:
         try:
             rows = [row for run in await stores(kube).runs.list_all() for row in _of_record(run)]
         except Forbidden as hidden:

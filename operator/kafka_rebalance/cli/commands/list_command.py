@@ -9,8 +9,9 @@ from kafka_rebalance.api.v1alpha1 import GROUP, REBALANCES
 from kafka_rebalance.cli.options.resource_lookup import (
     ResourceScope,
     all_namespaces_option,
-    connected,
+    directory_option,
     namespace_options,
+    reading,
 )
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.resource_table import print_resources
@@ -18,6 +19,7 @@ from kafka_rebalance.kube.objects import Json
 
 
 @click.command("list")
+@directory_option
 @namespace_options
 @all_namespaces_option
 @click.option(
@@ -42,6 +44,6 @@ def list_rebalances(scope: ResourceScope, *, all_namespaces: bool, output: str) 
 
 
 async def _read(scope: ResourceScope, namespace: str | None) -> list[Json]:
-    async with connected(server=scope.server) as kube:
+    async with reading(scope) as kube:
         found = await kube.list_resources(REBALANCES, namespace)
     return sorted(found, key=lambda body: (body["metadata"]["namespace"], body["metadata"]["name"]))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka_rebalance.api.v1alpha1 import parse_rebalance
-from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, record_options
+from kafka_rebalance.cli.options.resource_lookup import ResourceScope, directory_option, find, reading, record_options
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.status_table import print_summary
 from kafka_rebalance.kube.objects import Json
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 @click.command("status")
 @click.argument("name")
+@directory_option
 @record_options
 @click.option("--batch", is_flag=True, help="Show all partitions in flight, from the stored plan and from Kafka.")
 @click.option(
@@ -61,7 +62,7 @@ def status(name: str, scope: ResourceScope, *, batch: bool, load_model: str | No
 
 async def _read(scope: ResourceScope, name: str, model: "LoadModel | None") -> Json:
     """The resource; with the model, its status has the measured rates."""
-    async with connected(scope.records, scope.server) as kube:
+    async with reading(scope) as kube:
         body = await find(kube, scope.namespace, name)
         if model is not None:
             from kafka_rebalance.cli.commands.asked_of_kafka import measured

@@ -15,7 +15,14 @@ import click
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION, KafkaRebalance, parse_rebalance, planning_hash
 from kafka_rebalance.cli.options.confirmation import confirm, yes_option
-from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, record_options, stores
+from kafka_rebalance.cli.options.resource_lookup import (
+    ResourceScope,
+    directory_option,
+    find,
+    reading,
+    record_options,
+    stores,
+)
 from kafka_rebalance.errors import RebalanceError, Refused
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.kube.api_errors import NotFound
@@ -48,6 +55,7 @@ class WayBack:
 
 @click.command("undo")
 @click.argument("name", required=False)
+@directory_option
 @record_options
 @click.option(
     "--print", "print_only", is_flag=True, help="Change nothing; print Kafka's reassignment JSON for the rollback."
@@ -59,6 +67,8 @@ def undo(name: str | None, scope: ResourceScope, *, print_only: bool, uid: str |
 
     To roll back a rebalance that is still running, delete it.
     """
+    if scope.server.directory is not None and not print_only:
+        raise click.UsageError("--records requires --print: to roll back, use kafka-rebalance run --rollback")
     if (name is None) == (uid is None):
         raise click.UsageError("give either NAME or --uid")
     if uid is not None:
@@ -71,7 +81,7 @@ def undo(name: str | None, scope: ResourceScope, *, print_only: bool, uid: str |
 
 async def _undo(scope: ResourceScope, name: str, *, print_only: bool, yes: bool) -> None:
     namespace = scope.namespace
-    async with connected(scope.records, scope.server) as kube:
+    async with reading(scope) as kube:
         try:
             rebalance = parse_rebalance(await find(kube, namespace, name))
         except NotFound as error:
@@ -102,7 +112,7 @@ async def _undo(scope: ResourceScope, name: str, *, print_only: bool, yes: bool)
 
 
 async def _print_kept(uid: str, scope: ResourceScope) -> None:
-    async with connected(scope.records, scope.server) as kube:
+    async with reading(scope) as kube:
         run = await stores(kube).runs.load(uid)
         done = await _load(kube, kept(uid, run, kube.namespace).to_undo)
     succeeded = done.run.outcome is RunOutcome.SUCCEEDED

@@ -8,7 +8,13 @@ import click
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaRebalance, parse_rebalance
 from kafka_rebalance.cli.exit_codes import EXIT_NO
-from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, namespace_options
+from kafka_rebalance.cli.options.resource_lookup import (
+    ResourceScope,
+    directory_option,
+    find,
+    namespace_options,
+    reading,
+)
 from kafka_rebalance.cli.tables.progress_screen import ProgressScreen
 from kafka_rebalance.kube.objects import Json
 
@@ -17,6 +23,7 @@ _EVERY_SECONDS = 0.5
 
 @click.command("watch")
 @click.argument("name")
+@directory_option
 @namespace_options
 @click.option("--until", type=click.IntRange(0, 100), help="Stop at this percentage.")
 @click.option("--exit-on-stall", is_flag=True, help="Exit with 4 when the rebalance stalls.")
@@ -30,7 +37,7 @@ def watch(name: str, scope: ResourceScope, until: int | None, exit_on_stall: boo
 
 async def _follow(scope: ResourceScope, name: str, until: int | None, *, exit_on_stall: bool) -> tuple[str, str] | None:
     namespace = scope.namespace
-    async with connected(server=scope.server) as kube:
+    async with reading(scope) as kube:
         # A resource that does not exist at the start is a misspelt name, not the end of a deletion.
         body: Json | None = await find(kube, namespace, name)
         with ProgressScreen() as screen:

@@ -3,7 +3,9 @@
 import functools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -12,7 +14,9 @@ from kafka_rebalance.api.v1alpha1 import KINDS, REBALANCES
 from kafka_rebalance.kube.access import current_namespace
 from kafka_rebalance.kube.api_errors import NotFound
 from kafka_rebalance.kube.client import DEFAULT_NAMESPACE, KubeClient
+from kafka_rebalance.kube.directory_objects import DirectoryObjects
 from kafka_rebalance.kube.objects import Json, KubeObjects
+from kafka_rebalance.kube.record_files import RecordFiles
 
 if TYPE_CHECKING:
     from kafka_rebalance.reconcile.state.record import Stores
@@ -22,14 +26,17 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class ApiServer:
-    """``--kubeconfig`` and ``--context``; None: what kubectl would use."""
+    """``--kubeconfig`` and ``--context``; None: what kubectl would use. ``directory``: that of ``run`` instead."""
 
     kubeconfig: str | None = None
     context: str | None = None
+    directory: Path | None = None
 
     @property
     def namespace(self) -> str:
         """The namespace of the context."""
+        if self.directory is not None:
+            return "default"
         return current_namespace(self.kubeconfig, self.context)
 
 
@@ -65,8 +72,10 @@ def namespace_options(command: Callable[..., _Result]) -> Callable[..., _Result]
         server: ApiServer,
         namespace: str | None,
         operator_namespace: str | None = None,
+        records: Path | None = None,
         **options: object,
     ) -> _Result:
+        server = replace(server, directory=records)
         scope = ResourceScope(server, namespace or server.namespace, operator_namespace)
         return command(*arguments, scope=scope, **options)
 
@@ -85,6 +94,29 @@ def record_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
         metavar="NAMESPACE",
         help=f"Namespace of the operator's records. [default: {DEFAULT_NAMESPACE}; in a Pod, the Pod's]",
     )(namespace_options(command))
+
+
+def directory_option(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """``--records`` of commands that only read, above their other options."""
+    return click.option(
+        "--records",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Directory with the records of kafka-rebalance run, to read instead of the API server.",
+    )(command)
+
+
+@asynccontextmanager
+async def reading(scope: ResourceScope) -> AsyncIterator[KubeObjects]:
+    """The API server, or the directory of ``--records``. Refused("RecordsInvalid") if that has no records."""
+    if scope.server.directory is None:
+        async with connected(scope.records, scope.server) as client:
+            yield client
+        return
+    kube = DirectoryObjects(RecordFiles.to_read(scope.server.directory), lambda: datetime.now(UTC))
+    try:
+        yield kube
+    finally:
+        await kube.close()
 
 
 @asynccontextmanager

@@ -140,3 +140,40 @@ class TestConnection:
         assert done.code == 0
         assert (call.settings.bootstrap_servers, call.settings.username) == ("other:9092", "me")
         assert "secret" not in "".join(p.read_text() for p in (tmp_path / "records").iterdir())
+
+
+class TestRecords:
+    """The commands that read show what the directory has, during a run and after it."""
+
+    @pytest.fixture
+    def records(self, call, tmp_path):
+        assert call(Cluster((1, 2, 3, 4), t=BEFORE)).code == 0
+        return ("--records", str(tmp_path / "records"))
+
+    @pytest.mark.parametrize(
+        ("command", "shown"),
+        [
+            (("status", "r"), "Succeeded"),
+            (("watch", "r"), "Succeeded: 4 of 4 partitions are at their targets"),
+            (("list",), "Succeeded"),
+            (("list", "-o", "name"), "kafkarebalance.kafkarebalance.dev/r"),
+            (("history",), "Succeeded"),
+            (("diff", "r"), "t-0"),
+            (("undo", "r", "--print"), '"partition": 0, "replicas": [1], "original_replicas": [4]'),
+        ],
+    )
+    def test_read(self, records, command, shown):
+        done = run_program(*command, *records)
+        assert (done.code, done.err) == (0, "")
+        assert shown in done.out
+
+    def test_undo_is_a_rollback(self, records):
+        """No operator would see the order."""
+        done = run_program("undo", "r", *records)
+        assert done.code == 2
+        assert "kafka-rebalance run --rollback" in done.err
+
+    def test_a_misspelt_directory(self, tmp_path):
+        done = run_program("status", "r", "--records", str(tmp_path / "misspelt"))
+        assert done.code == 3
+        assert "has no records of kafka-rebalance run" in done.err
