@@ -20,6 +20,8 @@ lists = {"operator": project["dependencies"], "pipeline": project["optional-depe
 
 
 FROM ${BASE_IMAGE} AS dependencies
+# For plans by load: importing their modules writes machine code there, and it runs on any CPU of the architecture.
+ENV NUMBA_CACHE_DIR=/opt/venv/machine-code NUMBA_CPU_NAME=generic
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_COMPILE=1 PIP_ROOT_USER_ACTION=ignore PIP_CACHE_DIR=/var/cache/pip
 WORKDIR /src
 COPY --from=requirements /requirements/operator ./operator.txt
@@ -35,7 +37,7 @@ RUN --mount=type=cache,target=/var/cache/pip --mount=type=secret,id=ca_bundle \
 FROM dependencies AS operator-environment
 COPY LICENSE README.md pyproject.toml ./
 COPY operator operator
-# Importing all modules writes their bytecode; files that are never imported get none.
+# Importing all modules writes their bytecode, and the machine code; files that are never imported get none.
 RUN --mount=type=cache,target=/var/cache/pip --mount=type=secret,id=ca_bundle \
     if [ -s /run/secrets/ca_bundle ]; then export PIP_CERT=/run/secrets/ca_bundle; fi; \
     pip --python /opt/venv/bin/python install --no-deps . \
@@ -71,7 +73,8 @@ RUN useradd --uid 65532 --user-group --no-create-home --home-dir /nonexistent --
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    NUMBA_CACHE_DIR=/tmp/numba
+    NUMBA_CACHE_DIR=/opt/venv/machine-code \
+    NUMBA_CPU_NAME=generic
 
 
 FROM runtime AS pipeline

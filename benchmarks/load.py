@@ -99,7 +99,7 @@ def page(facts: dict[str, Any], found: dict[str, list[dict[str, Any]]]) -> str:
 even counts at the start, four resources, lognormal sizes (sigma 1.5), one seed. Every row is recounted from the lists.
 *outside* counts pairs of a broker and a resource above the band, *excess* sums what is above, in shares of a broker.
 *bound* is a lower bound on the bytes of plans with as even counts and no more excess than the search leaves; *ratio* is
-moved divided by bound. CPU seconds of one run on one core, without the 14 seconds of compiling once; *load* is the load
+moved divided by bound. CPU seconds of one run on one core, without compiling once; *load* is the load
 average of the machine before the run, which slows a row down. *search* is `plan()`: it
 includes checking and encoding the request, the count plan and the bound.
 

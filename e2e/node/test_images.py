@@ -48,6 +48,11 @@ class TestBoth:
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["summary"]["optimal"]
 
+    def test_has_machine_code_for_plans_by_load(self, docker: Docker, tag: str) -> None:
+        """It was compiled when the image was built, and is read where nothing can be written."""
+        code = "from kafka_rebalance.planning.load.relief import relieve; print(bool(relieve.stats.cache_hits))"
+        assert docker.run(tag, "-c", code, entrypoint="/opt/venv/bin/python").stdout == "True\n"
+
 
 class TestOperator:
     def test_has_no_spark(self, docker: Docker) -> None:

@@ -37,7 +37,7 @@ def rate_peaks(
 
     ``partitions`` are the selected ones as they are now. Raises Refused(RatesUnknown) as planning does.
     """
-    from kafka_rebalance.planning.load.load_problem import use_in_place  # imports numba
+    from kafka_rebalance.planning.load.replica_use import use_in_place  # imports numpy
 
     rates = tuple(goal for goal in goals if goal.resource is not LoadResource.DISK)
     resources = tuple(goal.resource for goal in rates)

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from kafka_rebalance.planning.load.array_types import Floats, Ints
 from kafka_rebalance.planning.load.load_problem import LoadProblem
-from kafka_rebalance.planning.load.load_state import Floats, Ints
 
 
 def bytes_bound(problem: LoadProblem, before: Floats, excess: Floats, leaves: Ints) -> int:

@@ -12,9 +12,10 @@ import numpy as np
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.goals import LoadGoal
 from kafka_rebalance.model.load_outcome import MOST_ROWS, LoadOutcome, OutsideBroker, OutsideReason, ResourceBalance
+from kafka_rebalance.planning.load.array_types import Bools, Floats
 from kafka_rebalance.planning.load.load_bound import bytes_bound
 from kafka_rebalance.planning.load.load_problem import UNLIMITED, LoadProblem, leaders_matter, load_problem, use_of
-from kafka_rebalance.planning.load.load_state import TINY, Bools, Floats, LoadArrays, LoadState, at_home, revalue
+from kafka_rebalance.planning.load.load_state import TINY, LoadArrays, LoadState, at_home, revalue
 from kafka_rebalance.planning.load.relief import give, relieve
 from kafka_rebalance.planning.load.take_back import lead_again, take_back
 from kafka_rebalance.planning.problem.encoding import Encoded

@@ -1,16 +1,17 @@
 """From a request with load goals to the arrays of the search: what replicas use, shares, bands and limits."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from kafka_rebalance.model.goals import Balance, LoadGoal, LoadResource
 from kafka_rebalance.model.topology import BrokerId
-from kafka_rebalance.planning.load.load_state import Floats, Ints, LoadArrays, disk_of
+from kafka_rebalance.planning.load.array_types import Bools, Floats, Indices, Ints
+from kafka_rebalance.planning.load.load_state import LoadArrays, disk_of
+from kafka_rebalance.planning.load.replica_use import use_in_place, uses
 from kafka_rebalance.planning.problem.encoding import Encoded
-from kafka_rebalance.planning.problem.instance import Bools, Indices
-from kafka_rebalance.planning.problem.request import PartitionInput, PlanRequest
+from kafka_rebalance.planning.problem.request import PlanRequest
 
 _OF_LEADERS = (LoadResource.BYTES_OUT, LoadResource.LEADER_BYTES_IN)
 
@@ -35,7 +36,7 @@ def load_problem(request: PlanRequest, encoded: Encoded) -> LoadProblem:
     instance, goals = encoded.instance, request.goals.load
     resources = tuple(goal.resource for goal in goals)
     size = instance.size.astype(np.float64)
-    follows, leads = _uses(encoded.partitions, resources, size, instance.rf)
+    follows, leads = uses(encoded.partitions, resources, size, instance.rf)
     disk = resources.index(LoadResource.DISK) if LoadResource.DISK in resources else -1
     home_bytes = _home_bytes(encoded, size)
     moving = {p.tp for p in encoded.partitions}
@@ -100,29 +101,6 @@ def use_of(problem: LoadProblem, starts: Ints, lists: Indices, *, present: bool 
     return use
 
 
-def _uses(
-    partitions: Sequence[PartitionInput], resources: tuple[LoadResource, ...], size: Floats, rf: Ints
-) -> tuple[Floats, Floats]:
-    """What each replica uses, and what the leader uses besides [P, R]."""
-    none = (0.0,) * len(resources)
-    loads = np.array([p.loads or none for p in partitions], dtype=np.float64).reshape(len(partitions), len(resources))
-    follows, leads = np.zeros_like(loads), np.zeros_like(loads)
-    written = np.array([p.written for p in partitions], dtype=np.float64)
-    for resource in (LoadResource.LEADER_BYTES_IN, LoadResource.BYTES_IN):
-        if resource in resources:
-            written = loads[:, resources.index(resource)]
-    for r, resource in enumerate(resources):
-        if resource is LoadResource.DISK:
-            follows[:, r] = size
-        elif resource is LoadResource.BYTES_IN:
-            follows[:, r] = loads[:, r]
-        elif resource is LoadResource.LEADER_BYTES_IN:
-            leads[:, r] = loads[:, r]
-        else:
-            leads[:, r] = loads[:, r] + (rf - 1) * written  # consumers and followers fetch from the leader
-    return follows, leads
-
-
 def _home_bytes(encoded: Encoded, size: Floats) -> Floats:
     """What each present copy takes; a copy of unknown size takes as much as a new one."""
     instance = encoded.instance
@@ -132,27 +110,6 @@ def _home_bytes(encoded: Encoded, size: Floats) -> Floats:
             begin = int(instance.start[p])
             found[begin : begin + len(part.replica_bytes)] = part.replica_bytes
     return found
-
-
-def use_in_place(
-    partitions: Sequence[PartitionInput], resources: tuple[LoadResource, ...], brokers: tuple[BrokerId, ...]
-) -> Floats:
-    """The use [B, R] of partitions on the brokers that hold them now: of those that do not move, for example."""
-    fixed = np.zeros((len(brokers), len(resources)))
-    number = {b: i for i, b in enumerate(brokers)}
-    if not partitions:
-        return fixed
-    size = np.array([p.size_bytes for p in partitions], dtype=np.float64)
-    follows, leads = _uses(partitions, resources, size, np.array([len(p.replicas) for p in partitions]))
-    for i, p in enumerate(partitions):
-        for place, b in enumerate(p.replicas):
-            if b not in number:
-                continue
-            used = follows[i] + (leads[i] if place == 0 else 0)
-            if p.replica_bytes and LoadResource.DISK in resources:
-                used[resources.index(LoadResource.DISK)] = p.replica_bytes[place]
-            fixed[number[b]] += used
-    return fixed
 
 
 def _capacities(

@@ -7,14 +7,18 @@ squared and weighted; 0 is within all of them. Slots are those of the target lis
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kafka_rebalance.planning.load.array_types import (
+    Bools,
+    Floats,
+    FloatTable,
+    IndexTable,
+    Indices,
+    Ints,
+    IntTable,
+    Words,
+)
 from kafka_rebalance.planning.load.compiled import compiled
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Indices = NDArray[np.int32]
-Bools = NDArray[np.bool_]
 
 HARD = 1e6
 """Weight of use above a capacity limit, compared with use above a band."""
@@ -43,18 +47,18 @@ class LoadArrays(NamedTuple):
     home_bytes: Floats
     size: Floats
     mean_size: float
-    follows: Floats
-    leads: Floats
+    follows: FloatTable
+    leads: FloatTable
     disk: int
-    inverse: Floats
+    inverse: FloatTable
     band: Floats
-    limit: Floats
+    limit: FloatTable
     weight: Floats
     locked: Bools
     eligible: Bools
     group: Ints
     kind: Ints
-    room: Ints
+    room: IntTable
     topic: Ints
     topic_start: Ints
     by_topic: bool
@@ -70,18 +74,18 @@ class LoadState(NamedTuple):
     bytes and moves so far; ``luck`` the state of the random numbers."""
 
     lists: Indices
-    use: Floats
+    use: FloatTable
     value: Floats
-    member: Indices
+    member: IndexTable
     held: Ints
     place: Indices
     replicas: Ints
     spent: Floats
-    luck: NDArray[np.uint64]
+    luck: Words
 
 
 @compiled
-def draw(luck: NDArray[np.uint64], below: int) -> int:
+def draw(luck: Words, below: int) -> int:
     """A number in 0..below - 1 (xorshift)."""
     x = luck[0]
     x ^= x << np.uint64(13)
@@ -140,7 +144,7 @@ def add_use(a: LoadArrays, p: int, b: int, leads: bool, sign: float, to: Floats)
 
 
 @compiled
-def value_with(a: LoadArrays, use: Floats, b: int, change: Floats) -> float:
+def value_with(a: LoadArrays, use: FloatTable, b: int, change: Floats) -> float:
     """The broker's value after this change of its use.
 
     Infinite where it would break a limit, or break it more, or be further above a locked band.

@@ -6,11 +6,10 @@ even, and two replicas are exchanged. Effort is counted and never timed.
 
 import numpy as np
 
+from kafka_rebalance.planning.load.array_types import Floats, Ints
 from kafka_rebalance.planning.load.compiled import compiled
 from kafka_rebalance.planning.load.load_state import (
     TINY,
-    Floats,
-    Ints,
     LoadArrays,
     LoadState,
     add_use,
@@ -37,115 +36,6 @@ _NOTHING, _HANDOVER, _MOVE, _SWAP = 0, 1, 2, 3
 
 _TOPS = 8
 """Replicas of the broker that are tried with every partner."""
-
-
-@compiled
-def relieve(a: LoadArrays, s: LoadState, most_effort: int, samples: int, most_samples: int) -> int:
-    """Steps until no broker is outside, none finds one with ``most_samples`` samples, or the effort (the sum of all
-    samples) is spent; returns the number of steps."""
-    paused = np.zeros(len(s.value), dtype=np.int64)
-    turn, done, effort, largest = 0, 0, 0, False
-    while effort < most_effort:
-        turn += 1
-        hot, most, outside = -1, TINY, False
-        for b in range(len(s.value)):
-            if s.value[b] > TINY:
-                outside = True
-                if paused[b] <= turn and s.value[b] > most:
-                    hot, most = b, s.value[b]
-        if not outside:
-            break
-        if hot < 0:
-            if samples < most_samples:
-                samples *= 4
-            elif not largest:
-                largest = True  # per byte, small replicas look best, and exchanges of these may lead nowhere
-            else:
-                break
-            paused[:] = 0
-            continue
-        effort += samples
-        if give(a, s, hot, samples, largest):
-            done += 1
-        else:
-            paused[hot] = turn + (_PAUSE if samples < most_samples else most_effort)
-    return done
-
-
-@compiled
-def give(a: LoadArrays, s: LoadState, hot: int, samples: int, largest: bool) -> bool:
-    """Carry out the best of some steps that relieve this broker; False if none was found.
-
-    Tried are the replicas that relieve it most per byte, or with ``largest`` those that relieve it most.
-    """
-    floor = 1e-3 * a.mean_size
-    least = TINY + _WORTH * s.value[hot]
-    best, kind, best_slot, best_other, best_broker = _handover(a, s, hot, samples, floor, least)
-    tops, relief, most = _tops(a, s, hot, samples, least, largest)
-    leaves, arrives = np.zeros(s.use.shape[1]), np.zeros(s.use.shape[1])
-    out, into = np.zeros(s.use.shape[1]), np.zeros(s.use.shape[1])
-    for _ in range(samples):
-        b, q = _partner(a, s, hot, tops[draw(s.luck, _TOPS)])
-        if b < 0 or b == hot or not a.eligible[b] or s.held[b] == s.member.shape[1]:
-            continue
-        other_leads, other_cost = False, 0.0
-        if q >= 0:
-            other_leads = is_leader(a, q)
-            leaves[:] = 0.0
-            arrives[:] = 0.0
-            add_use(a, a.partition[q], b, other_leads, -1.0, leaves)
-            add_use(a, a.partition[q], hot, other_leads, 1.0, arrives)
-            other_cost = new_bytes(a, a.partition[q], hot) - new_bytes(a, a.partition[q], b)
-        for t in range(_TOPS):
-            slot = tops[t]
-            if slot < 0 or most[t] <= best * floor:
-                continue
-            p, leads = a.partition[slot], is_leader(a, slot)
-            fetched = new_bytes(a, p, b) - new_bytes(a, p, hot)
-            free = s.replicas[hot] > s.replicas[b] and not a.by_topic and not (leads and a.keep_leaders)
-            for what in (_MOVE, _SWAP):
-                cost = fetched
-                if what == _SWAP:
-                    if q < 0 or (a.keep_leaders and leads != other_leads):
-                        continue
-                    if a.by_topic and a.topic[p] != a.topic[a.partition[q]]:
-                        continue
-                    cost += other_cost
-                elif a.keep_counts and not free:
-                    continue
-                if s.spent[0] + cost > a.most_bytes or most[t] <= best * max(cost, floor):
-                    continue
-                into[:] = 0.0
-                add_use(a, p, b, leads, 1.0, into)
-                for r in range(len(out)):
-                    out[r] = relief[t, r]
-                    if what == _SWAP:
-                        out[r] += arrives[r]
-                        into[r] += leaves[r]
-                gain = s.value[hot] - value_with(a, s.use, hot, out)
-                if gain <= least or gain <= best * max(cost, floor):
-                    continue
-                gain += s.value[b] - value_with(a, s.use, b, into)
-                if gain <= least or gain <= best * max(cost, floor):
-                    continue
-                if fits(a, s, slot, b) and (what == _MOVE or (a.partition[q] != p and fits(a, s, q, hot))):
-                    best, kind, best_slot, best_other, best_broker = gain / max(cost, floor), what, slot, q, b
-    if kind == _NOTHING:
-        return False
-    if kind == _HANDOVER:
-        hand_over(a, s, best_slot)
-    else:
-        relocate(a, s, best_slot, best_broker)
-        if kind == _SWAP:
-            relocate(a, s, best_other, hot)
-        if s.spent[1] > a.most_moves:
-            relocate(a, s, best_slot, hot)
-            if kind == _SWAP:
-                relocate(a, s, best_other, best_broker)
-            return False
-    revalue(a, s, hot)
-    revalue(a, s, best_broker)
-    return True
 
 
 @compiled
@@ -226,3 +116,112 @@ def _partner(a: LoadArrays, s: LoadState, hot: int, top: int) -> tuple[int, int]
         if a.size[a.partition[x]] < a.size[a.partition[q]]:
             q = x
     return b, q
+
+
+@compiled
+def give(a: LoadArrays, s: LoadState, hot: int, samples: int, largest: bool) -> bool:
+    """Carry out the best of some steps that relieve this broker; False if none was found.
+
+    Tried are the replicas that relieve it most per byte, or with ``largest`` those that relieve it most.
+    """
+    floor = 1e-3 * a.mean_size
+    least = TINY + _WORTH * s.value[hot]
+    best, kind, best_slot, best_other, best_broker = _handover(a, s, hot, samples, floor, least)
+    tops, relief, most = _tops(a, s, hot, samples, least, largest)
+    leaves, arrives = np.zeros(s.use.shape[1]), np.zeros(s.use.shape[1])
+    out, into = np.zeros(s.use.shape[1]), np.zeros(s.use.shape[1])
+    for _ in range(samples):
+        b, q = _partner(a, s, hot, tops[draw(s.luck, _TOPS)])
+        if b < 0 or b == hot or not a.eligible[b] or s.held[b] == s.member.shape[1]:
+            continue
+        other_leads, other_cost = False, 0.0
+        if q >= 0:
+            other_leads = is_leader(a, q)
+            leaves[:] = 0.0
+            arrives[:] = 0.0
+            add_use(a, a.partition[q], b, other_leads, -1.0, leaves)
+            add_use(a, a.partition[q], hot, other_leads, 1.0, arrives)
+            other_cost = new_bytes(a, a.partition[q], hot) - new_bytes(a, a.partition[q], b)
+        for t in range(_TOPS):
+            slot = tops[t]
+            if slot < 0 or most[t] <= best * floor:
+                continue
+            p, leads = a.partition[slot], is_leader(a, slot)
+            fetched = new_bytes(a, p, b) - new_bytes(a, p, hot)
+            free = s.replicas[hot] > s.replicas[b] and not a.by_topic and not (leads and a.keep_leaders)
+            for what in (_MOVE, _SWAP):
+                cost = fetched
+                if what == _SWAP:
+                    if q < 0 or (a.keep_leaders and leads != other_leads):
+                        continue
+                    if a.by_topic and a.topic[p] != a.topic[a.partition[q]]:
+                        continue
+                    cost += other_cost
+                elif a.keep_counts and not free:
+                    continue
+                if s.spent[0] + cost > a.most_bytes or most[t] <= best * max(cost, floor):
+                    continue
+                into[:] = 0.0
+                add_use(a, p, b, leads, 1.0, into)
+                for r in range(len(out)):
+                    out[r] = relief[t, r]
+                    if what == _SWAP:
+                        out[r] += arrives[r]
+                        into[r] += leaves[r]
+                gain = s.value[hot] - value_with(a, s.use, hot, out)
+                if gain <= least or gain <= best * max(cost, floor):
+                    continue
+                gain += s.value[b] - value_with(a, s.use, b, into)
+                if gain <= least or gain <= best * max(cost, floor):
+                    continue
+                if fits(a, s, slot, b) and (what == _MOVE or (a.partition[q] != p and fits(a, s, q, hot))):
+                    best, kind, best_slot, best_other, best_broker = gain / max(cost, floor), what, slot, q, b
+    if kind == _NOTHING:
+        return False
+    if kind == _HANDOVER:
+        hand_over(a, s, best_slot)
+    else:
+        relocate(a, s, best_slot, best_broker)
+        if kind == _SWAP:
+            relocate(a, s, best_other, hot)
+        if s.spent[1] > a.most_moves:
+            relocate(a, s, best_slot, hot)
+            if kind == _SWAP:
+                relocate(a, s, best_other, best_broker)
+            return False
+    revalue(a, s, hot)
+    revalue(a, s, best_broker)
+    return True
+
+
+@compiled
+def relieve(a: LoadArrays, s: LoadState, most_effort: int, samples: int, most_samples: int) -> int:
+    """Steps until no broker is outside, none finds one with ``most_samples`` samples, or the effort (the sum of all
+    samples) is spent; returns the number of steps."""
+    paused = np.zeros(len(s.value), dtype=np.int64)
+    turn, done, effort, largest = 0, 0, 0, False
+    while effort < most_effort:
+        turn += 1
+        hot, most, outside = -1, TINY, False
+        for b in range(len(s.value)):
+            if s.value[b] > TINY:
+                outside = True
+                if paused[b] <= turn and s.value[b] > most:
+                    hot, most = b, s.value[b]
+        if not outside:
+            break
+        if hot < 0:
+            if samples < most_samples:
+                samples *= 4
+            elif not largest:
+                largest = True  # per byte, small replicas look best, and exchanges of these may lead nowhere
+            else:
+                break
+            paused[:] = 0
+            continue
+        effort += samples
+        if give(a, s, hot, samples, largest):
+            done += 1
+        else:
+            paused[hot] = turn + (_PAUSE if samples < most_samples else most_effort)
+    return done

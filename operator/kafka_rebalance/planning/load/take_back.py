@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from kafka_rebalance.planning.load.array_types import Ints
 from kafka_rebalance.planning.load.compiled import compiled
 from kafka_rebalance.planning.load.load_state import (
     TINY,
-    Ints,
     LoadArrays,
     LoadState,
     add_use,
