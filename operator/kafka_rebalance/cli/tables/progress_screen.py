@@ -37,18 +37,20 @@ class ProgressScreen:
 
     def show(self, seen: KafkaRebalance) -> None:
         """The state as it is now."""
+        lines, before = (_why(seen), _line(seen)), self._last
+        self._last = lines
         if self._console.is_terminal:
             self._live.update(_screen(seen), refresh=True)
             return
-        lines = (_why(seen), _line(seen))
-        for line, before in zip(lines, self._last, strict=True):
-            if line and line != before:
+        for line, known in zip(lines, before, strict=True):
+            if line and line != known:
                 click.echo(line)
         sys.stdout.flush()
-        self._last = lines
 
     def end(self, text: str) -> None:
-        """One last line in place of the progress."""
+        """One last line in place of the progress, unless that says the same."""
+        if text == self._last[0]:
+            return
         if self._console.is_terminal:
             self._live.update(text, refresh=True)
         else:
