@@ -10,13 +10,15 @@ class Died(BaseException):
 class MortalDisk:
     """``os``, for one module. ``left``: the calls that are still carried out; None: all.
 
-    ``calls`` are the names of those that were. A write that is not carried out has written half of its bytes.
+    ``calls`` are the names of those that were; only ``counted`` ones count. A write that is not carried out has written
+    half of its bytes.
     """
 
     _CHANGES = ("ftruncate", "pwrite", "fsync", "replace", "unlink")
 
-    def __init__(self):
+    def __init__(self, counted=("create", "write", *_CHANGES)):
         self.left = None
+        self._counted = counted
         self.calls = []
 
     def __getattr__(self, name):
@@ -44,6 +46,8 @@ class MortalDisk:
         return os.write(file, data)
 
     def _count(self, name):
+        if name not in self._counted:
+            return
         if self.left is not None:
             if self.left == 0:
                 raise Died

@@ -13,7 +13,7 @@ SPEC = {"kafka": {"bootstrapServers": "kafka:9092"}, "execution": {"parallelPart
 
 async def story(directory, monkeypatch, left, deletes):
     """Killed after ``left`` calls of the disk; returns the replicas, the configs, what is stored, and the calls."""
-    kafka, disk = KafkaInMemory((1, 2, 3, 4), t=BEFORE), MortalDisk()
+    kafka, disk = KafkaInMemory((1, 2, 3, 4), t=BEFORE), MortalDisk(("replace", "fsync", "unlink"))
     monkeypatch.setattr(record_files, "os", disk)
     operator = OperatorInDirectory(kafka, disk, directory)
     assert await operator.carry_out(SPEC, deletes=deletes, left=left) is (left is not None)
@@ -22,7 +22,10 @@ async def story(directory, monkeypatch, left, deletes):
 
 @pytest.mark.parametrize("deletes", [0, 1], ids=["to-the-end", "deleted-on-the-way"])
 async def test_killed_at_each_call_of_the_disk(tmp_path, monkeypatch, deletes):
-    """Creating, writing, syncing, renaming and removing each file: what is reached and recorded is the same."""
+    """Before and after each change of a name in the directory: what is reached and recorded is the same.
+
+    The tests of the files hold that the other calls change nothing.
+    """
     *expected, calls = await story(tmp_path / "alone", monkeypatch, None, deletes)
     lists, configs, stored = expected
     assert configs == {}
@@ -34,7 +37,7 @@ async def test_killed_at_each_call_of_the_disk(tmp_path, monkeypatch, deletes):
         "origins": origins,
         "throttled": False,
     }
-    assert calls > 100
+    assert calls >= 60
     for left in range(calls):
         *found, _ = await story(tmp_path / str(left), monkeypatch, left, deletes)
         assert found == expected, left
