@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # tests/workers.py assigns the tests to the workers.
 WORKERS := --numprocesses 5 --no-loadscope-reorder
 
-.PHONY: install demo demo-load test e2e contract-all soak-property soak-short soak broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-engine bench-pipeline bench-fleet bench-load clean help
+.PHONY: install demo demo-local demo-load test e2e contract-all soak-property soak-short soak broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-engine bench-pipeline bench-fleet bench-load clean help
 
 install: $(STAMP)  ## create .venv with the operator, the pipeline and the development tools
 
@@ -27,6 +27,11 @@ $(STAMP):
 
 demo: servers  ## run a rebalance, a rollback and a rebalance by load on real brokers and a real API server; KEEP=1 leaves them running
 	@$(PYTHON) -m e2e.demo $(KEEP)
+
+demo-local: install  ## run a rebalance and a rollback without Kubernetes, on real brokers; four minutes
+	@e2e/bench/prerequisites.sh brokers
+	@$(PYTHON) -m e2e.bench kafka
+	@$(PYTHON) -m e2e.demo.local
 
 demo-load: servers  ## run the rebalance by load with more brokers, more traffic and minutes of samples
 	@$(PYTHON) -m e2e.demo.at_length

@@ -5,6 +5,7 @@
 #   prerequisites.sh python          for `make install`
 #   prerequisites.sh python bench    for the demo and the tests
 #   prerequisites.sh bench node      for `make e2e-node`
+#   prerequisites.sh brokers         for `make demo-local`
 set -eu
 
 missing=""
@@ -20,6 +21,13 @@ has_go() {
         grep -Eq 'go1\.(2[6-9]|[3-9][0-9])'
 }
 
+look_for_brokers() {
+    has_java || need default-jdk-headless
+    command -v mvn >/dev/null || need maven
+    command -v openssl >/dev/null || need openssl
+    command -v setpriv >/dev/null || need util-linux
+}
+
 look() {
     missing=""
     for group in "$@"; do
@@ -29,11 +37,11 @@ look() {
             has_venv || need python3-venv
             ;;
         bench)
-            has_java || need default-jdk-headless
-            command -v mvn >/dev/null || need maven
-            command -v openssl >/dev/null || need openssl
-            command -v setpriv >/dev/null || need util-linux
+            look_for_brokers
             has_go || need golang-go
+            ;;
+        brokers)
+            look_for_brokers
             ;;
         node)
             # The kind provider needs Docker and kind, which this script does not install.
@@ -47,7 +55,7 @@ look() {
             command -v ip >/dev/null || need iproute2
             ;;
         *)
-            echo "usage: $0 python|bench|node ..." >&2
+            echo "usage: $0 python|bench|brokers|node ..." >&2
             exit 2
             ;;
         esac

@@ -1,14 +1,14 @@
-"""What both demos have in common: how they start and end, and what a failure or Ctrl-C leaves."""
+"""What all demos have in common: how they start and end, and what a failure or Ctrl-C leaves."""
 
 import signal
 from collections.abc import Callable
 from types import FrameType
 
+from e2e.demo.broker_stage import BrokerStage
 from e2e.demo.screen import Screen
-from e2e.demo.stage import Stage
 
 
-def run(stage: Stage, screen: Screen, tell: Callable[[], None]) -> int:
+def run(stage: BrokerStage, screen: Screen, tell: Callable[[], None]) -> int:
     """Start the servers and the traffic, run `tell`, and end everything; returns the exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -25,11 +25,11 @@ def run(stage: Stage, screen: Screen, tell: Callable[[], None]) -> int:
     finally:
         stage.close(keep_logs=bool(screen.failed))
         if screen.failed:
-            screen.say(f"logs are in {stage.kafka.directory} and {stage.kube.directory}")
+            screen.say(f"logs are in {' and '.join(map(str, stage.logs))}")
     return 1 if screen.failed else 0
 
 
-def end(stage: Stage, screen: Screen) -> None:
+def end(stage: BrokerStage, screen: Screen) -> None:
     """Count the records, and print the times and the result of all checks."""
     screen.section("The end", "The producers stop, the consumers read the rest, and the records are counted.")
     account(stage, screen)
@@ -40,7 +40,7 @@ def end(stage: Stage, screen: Screen) -> None:
         screen.say("every check held")
 
 
-def account(stage: Stage, screen: Screen) -> None:
+def account(stage: BrokerStage, screen: Screen) -> None:
     """Stop the traffic, and report the outcome of the records that were written and read all the time."""
     for number, report in enumerate(stage.stop_traffic(), 1):
         screen.check(
