@@ -13,7 +13,7 @@ from kafka_rebalance.cli.tables.phrases import counted
 
 @click.command("lint")
 @click.argument("files", nargs=-1, required=True, type=click.File("rb"))
-@click.option("--strict", is_flag=True, help="Exit with 4 also if there are only warnings.")
+@click.option("--strict", is_flag=True, help="Exit with 4 also if there are only warnings, or nothing to check.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def lint_files(files: tuple[BinaryIO, ...], *, strict: bool, output: str) -> None:
     """Check KafkaRebalances, KafkaReassignmentThrottles and KafkaConnections in FILES. Exits with 4 if any is invalid.
@@ -32,7 +32,9 @@ def lint_files(files: tuple[BinaryIO, ...], *, strict: bool, output: str) -> Non
         click.echo(f"{counted(len(found), 'resource')}, {counted(errors, 'error')}, {counted(warnings, 'warning')}")
     else:
         print_document({"resources": [_row(name, resource) for name, resource in found]}, output)
-    if errors or (strict and warnings):
+    if not found:
+        click.echo("warning: the files contain no resource of kafkarebalance.dev, so nothing was checked", err=True)
+    if errors or (strict and (warnings or not found)):
         sys.exit(EXIT_NO)
 
 

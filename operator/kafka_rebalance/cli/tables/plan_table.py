@@ -43,6 +43,8 @@ def print_plan(
         console.print(made.reason or "balanced already", ": nothing to move", sep="")
     between = " between brokers" if dir_plans else ""
     console.print(f"{made.replica_moves} replica moves{between} ({proof(made.certificate)}), {_to_copy(made, sizes)}")
+    if (most := request.goals.max_replica_moves) is not None and made.replica_moves >= most > 0:
+        console.print(f"goals.maxReplicaMoves ({most}) is used up: `explain` says how many moves full balance takes")
     console.print(f"{made.leader_moves} preferred leaders change, {made.rack_violations} rack violations remain")
     console.print(f"planned in {seconds:.2f} s, {made.hash}", soft_wrap=True)
 

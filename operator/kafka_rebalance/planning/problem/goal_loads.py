@@ -50,7 +50,8 @@ def with_loads(
             raise Refused(
                 Reason.RATES_UNKNOWN,
                 f"goals.load by {names} needs a load model, and there is none of this cluster: run `kafka-rebalance "
-                "pipeline sample` and `load-model`, and name their place with --load-models; or use Disk alone",
+                "pipeline sample` and `load-model`, and pass the model (--load-model; "
+                "operator and run: its directory, --load-models); or use Disk alone",
             )
         loads = {p.tp: model.load_of(p.tp, p.topic_id) for p in found}
     columns = [

@@ -102,6 +102,13 @@ class TestOthers:
         done = lint(strimzi, {"kind": "ConfigMap"}, "text", None)
         assert (done.code, done.out) == (0, "0 resources, 0 errors, 0 warnings\n")
 
+    @pytest.mark.parametrize(("options", "code"), [((), 0), (("--strict",), 4)])
+    def test_nothing_to_check(self, options, code):
+        """A pattern that matches the wrong files must not look like a success."""
+        done = lint({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}, options=options)
+        assert done.code == code
+        assert done.err == "warning: the files contain no resource of kafkarebalance.dev, so nothing was checked\n"
+
     def test_a_file_that_does_not_exist(self):
         assert run_program("lint", "/nowhere.yaml").code == 2
 

@@ -62,6 +62,13 @@ class TestOutput:
         assert "t-1" in text
         assert "4 replica moves (proved minimal)" in text
 
+    def test_a_budget_that_is_used_up_is_said(self) -> None:
+        """Otherwise the plan looks as if it reached full balance."""
+        cluster = json.dumps(CLUSTER).encode()
+        said = "goals.maxReplicaMoves (1) is used up: `explain` says how many moves full balance takes\n"
+        assert "is used up" not in run("--cluster", "-", stdin=cluster).stdout.decode()
+        assert said in run("--cluster", "-", "--max-replica-moves", "1", stdin=cluster).stdout.decode()
+
     def test_the_table_lists_unchanged_partitions_on_demand(self) -> None:
         """--all applies to the table as well; an unchanged partition gets no copies."""
         assert "u-9" not in table(cluster=SETTLED)
