@@ -2,11 +2,11 @@
 
 First as many copies as possible leave brokers that are not eligible, then as many rack violations as possible are
 repaired; the rest of the budget minimises the sum of squared counts, with the fewest moves. The plan is proved when it
-reaches the counts of the budget outline within the budget.
+reaches the counts of the budget outline within the budget. Between two brokers, the smallest partitions move.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -62,8 +62,12 @@ def best_within_budget(instance: Instance, full: Copies, goals: Goals) -> Budget
         return trimmed(Copies.of_lists(instance, full.broker_of_slot), goals, moves)
     solver = BudgetSolver(instance, full)
     if goals.max_data_to_move is None:
-        return solver.within(moves)
-    return solver.within_data(moves, max(0, goals.max_data_to_move))
+        found = solver.within(moves)
+    else:
+        found = solver.within_data(moves, max(0, goals.max_data_to_move))
+    copies = Copies.of_lists(instance, found.copies.broker_of_slot)
+    copies.tidy()
+    return replace(found, copies=fewer_bytes(copies))
 
 
 def trimmed(full: Copies, goals: Goals, moves: int) -> BudgetResult:
