@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -22,6 +25,7 @@ class Done(NamedTuple):
 def run_program(*arguments: str, stdin: str | bytes = b"") -> Done:
     code: Any = 0
     with (
+        _logging_kept(),
         CliRunner().isolation(input=stdin) as streams,
         patch.object(sys, "argv", ["kafka-rebalance", *arguments]),
     ):
@@ -30,3 +34,15 @@ def run_program(*arguments: str, stdin: str | bytes = b"") -> Done:
         except SystemExit as stop:
             code = stop.code
         return Done(code or 0, streams[0].getvalue().decode(), streams[1].getvalue().decode())
+
+
+@contextmanager
+def _logging_kept() -> Iterator[None]:
+    """Some commands set up logging for their process; later tests here read what is logged."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers

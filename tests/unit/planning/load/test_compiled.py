@@ -18,7 +18,7 @@ def test_each_function_of_the_search_is_compiled_once() -> None:
     assert found == dict.fromkeys(found, 1)
 
 
-def test_code_that_is_in_no_file(self) -> None:
+def test_code_that_is_in_no_file() -> None:
     """It is compiled too."""
     there: dict[str, Any] = {}
     exec("def twice(x: int) -> int:\n    return 2 * x", there)
