@@ -34,7 +34,7 @@ from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.direction import deleted_meanwhile, direction_of
-from kafka_rebalance.reconcile.decide.judging import in_motion, partitions_to_read
+from kafka_rebalance.reconcile.decide.judging import exempt_from_health_gate, partitions_to_read
 from kafka_rebalance.reconcile.decide.log_dir_decisions import with_log_dirs_judged
 from kafka_rebalance.reconcile.decide.queue_places import behind, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import (
@@ -165,7 +165,7 @@ class Rounds:
         rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
         if not rebalance.memory.blocked(self._clock.monotonic()):
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
-        rebalance.assessment = self._judges.turned(rebalance, direction_of(rebalance))
+        rebalance.assessment = self._judges.in_direction(rebalance, direction_of(rebalance))
 
     async def _look_at_permissions(self, rebalances: list[Rebalance]) -> None:
         """The affected resources report missing permissions, even if this round fails because of them."""
@@ -178,9 +178,10 @@ class Rounds:
         self.throttle.missing_permissions = concerning(missing, {tp.topic for tp in self.throttle.foreign})
 
     async def _plan(self, rebalances: list[Rebalance], info: ClusterInfo) -> None:
-        """Collect finished plans, assign the places in the queue, and begin the plans whose turn it is."""
+        """Open the runs of finished plans, assign the places in the queue, and begin the plans whose turn it is."""
         for rebalance in rebalances:
-            before, replanning = rebalance.record.loaded_run, await self._runs.take_finished_plan(rebalance)
+            before = rebalance.record.loaded_run
+            replanning = await self._runs.open_planned_run(rebalance)
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
             if rebalance.record.loaded_run is not before:
                 rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
@@ -198,10 +199,10 @@ class Rounds:
                 terminating[rebalance.uid] = renamed_from(rebalance, rebalances, selected)
                 self._awaited[rebalance.uid] = awaited_by(rebalance, rebalances, selected, self._clock.now())
             places = places_of(rebalances, selected, self._clock.now(), self._clock.monotonic())
-            heirs = {to.uid: self.rebalances[uid].name for uid, to in successors.items() if uid in self.rebalances}
+            former = {to.uid: self.rebalances[uid].name for uid, to in successors.items() if uid in self.rebalances}
             for rebalance in rebalances:
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)
-                queue = behind(queue, heirs[rebalance.uid]) if rebalance.uid in heirs else queue
+                queue = behind(queue, former[rebalance.uid]) if rebalance.uid in former else queue
                 rebalance.assessment = replace(rebalance.assessment, queue=queue)
         for rebalance in rebalances:
             queue = await self._runs.start_planning(rebalance, info, rebalances, terminating.get(rebalance.uid, ()))
@@ -229,10 +230,10 @@ class Rounds:
         """Where each rebalance goes, whether it may start new steps, the status of its partitions, and what to send."""
         now = self._clock.now()
         opened = self._opened()
-        moving = frozenset(tp for r in opened for tp in in_motion(r, look.observation.cluster.partitions))
+        moving = frozenset(tp for r in opened for tp in exempt_from_health_gate(r, look.observation.cluster.partitions))
         block_inputs = BlockInputs(now, vitals, moving, self.throttle.throttles, self._awaited, self._windows)
         for rebalance in running:
-            rebalance.assessment = self._judges.turned(rebalance, direction_of(rebalance))
+            rebalance.assessment = self._judges.in_direction(rebalance, direction_of(rebalance))
             rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
             teardown = teardown_of(rebalance, look.observation, self._observer.replica_bytes, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)

@@ -69,7 +69,7 @@ RECONCILE_RULES = (
         "heir-waits",
         "A resource that takes a run over sends nothing before that run is closed.",
         "reconcile/rounds.py",
-        "queue = behind(queue, heirs[rebalance.uid]) if rebalance.uid in heirs else queue",
+        "queue = behind(queue, former[rebalance.uid]) if rebalance.uid in former else queue",
         "queue = replace(queue)",
         (
             "tests/unit/reconcile/test_engine_takeovers.py::TestOthers::test_the_one_that_takes_over_waits_until_the_other_has_ended",

@@ -176,20 +176,20 @@ class TestEditedConnection:
         world.connection()
         world.real.slow = {BrokerId(4)}
         planned, looked = asyncio.Event(), asyncio.Event()
-        take_finished_plan, work_in = Runs.take_finished_plan, ClusterOwners.work_in
+        open_planned_run, work_in = Runs.open_planned_run, ClusterOwners.work_in
 
         async def take_later(runs, rebalance):
             if rebalance.memory.planning is not None and rebalance.memory.planning.done():
                 planned.set()
                 await looked.wait()
-            return await take_finished_plan(runs, rebalance)
+            return await open_planned_run(runs, rebalance)
 
         async def look(owners, cluster_id):
             found = await work_in(owners, cluster_id)
             looked.set()
             return found
 
-        monkeypatch.setattr(Runs, "take_finished_plan", take_later)
+        monkeypatch.setattr(Runs, "open_planned_run", take_later)
         world.create("a", kafka=REF, brokers={"decommission": [1]}, throttle={"unlimited": True})
         world.see("a")
         await world.until(planned.is_set)

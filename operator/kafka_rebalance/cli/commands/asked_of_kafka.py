@@ -90,7 +90,7 @@ async def _ask_kafka(
 ) -> tuple[Batch, ReplicaBytes]:
     async with _kafka_of(kube, rebalance, opened.run) as (admin, info):
         direction = direction_of(rebalance, opened.run)
-        moves = opened.turned(opened.origins, back=direction is not Direction.FORWARD).moves
+        moves = opened.in_direction(opened.origins, back=direction is not Direction.FORWARD).moves
         partitions = (await admin.describe_partitions({move.tp.topic for move in moves})).or_raise()
         cluster = ClusterState(info.cluster_id, info.brokers, partitions)
         replicas = rebalance.spec.execution.parallel_replica_count

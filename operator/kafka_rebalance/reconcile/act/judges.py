@@ -33,16 +33,16 @@ class Judges:
         self._rebalances = rebalances
         self._clock = clock
 
-    def turned(self, rebalance: Rebalance, direction: Direction | None) -> Assessment:
-        """Set the partitions of the run: during a rollback, only those that it sent calls for. The assessment stays."""
+    def in_direction(self, rebalance: Rebalance, direction: Direction | None) -> Assessment:
+        """Select the run's moves for this direction: in a rollback, those with an origin. Judged statuses stay."""
         if direction is None:
             return rebalance.assessment
-        self._lifecycle.turn(rebalance, back=direction is not Direction.FORWARD)
+        self._lifecycle.set_direction(rebalance, back=direction is not Direction.FORWARD)
         return replace(rebalance.assessment, run=rebalance.record.loaded_run)
 
     def judged(self, rebalance: Rebalance, direction: Direction | None, look: Look) -> Assessment:
         """The assessment with the statuses by this look."""
-        assessment, run = self.turned(rebalance, direction), rebalance.record.loaded_run
+        assessment, run = self.in_direction(rebalance, direction), rebalance.record.loaded_run
         if run is None or direction is None:
             return assessment
         return replace(assessment, judgement=self._question(rebalance, run, direction, look)())
@@ -53,7 +53,7 @@ class Judges:
         If an input changes meanwhile, ``judged`` judges again what that concerns.
         """
         direction = direction_of(rebalance)
-        assessment, run = self.turned(rebalance, direction), rebalance.record.loaded_run
+        assessment, run = self.in_direction(rebalance, direction), rebalance.record.loaded_run
         if assessment.statuses.judged or run is None or direction is None or len(run.moves) < LARGE:
             return assessment
         judgement = await asyncio.to_thread(_for_long, len(run.moves), self._question(rebalance, run, direction, look))

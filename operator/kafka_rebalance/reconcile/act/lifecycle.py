@@ -24,7 +24,7 @@ from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import already_done, undo_ordered
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
-from kafka_rebalance.reconcile.state.assessment import KeptCopies
+from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
 from kafka_rebalance.reconcile.state.memory import Planned, Problem
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, end_of_run, load_open_run, opened_run_of
@@ -178,11 +178,11 @@ class Lifecycle:
         if rebalance.desired.has_finalizer:
             await self._resources.remove_finalizer(rebalance)
 
-    def planning_begins(self, rebalance: Rebalance, task: asyncio.Task[Planned | KeptCopies]) -> None:
+    def planning_begins(self, rebalance: Rebalance, task: asyncio.Task[Planned | ContinuedCopies]) -> None:
         """A plan is being made beside the rounds."""
         rebalance.memory = replace(rebalance.memory, planning=task)
 
-    def take_plan(self, rebalance: Rebalance) -> asyncio.Task[Planned | KeptCopies] | None:
+    def take_plan(self, rebalance: Rebalance) -> asyncio.Task[Planned | ContinuedCopies] | None:
         """The task that has finished a plan; None: there is none, or it is not done."""
         task = rebalance.memory.planning
         if task is None or not task.done():
@@ -238,10 +238,10 @@ class Lifecycle:
             await self._stop_planning(heir)
             heir.record = replace(heir.record, run=None)
 
-    def turn(self, rebalance: Rebalance, *, back: bool) -> None:
+    def set_direction(self, rebalance: Rebalance, *, back: bool) -> None:
         """Set the moves of the open run: those of the plan, or during a rollback those with a call."""
         if (record := rebalance.record).loaded_run is not None:
-            turned = record.loaded_run.turned(record.origins, back=back)
+            turned = record.loaded_run.in_direction(record.origins, back=back)
             if turned is not record.loaded_run:
                 rebalance.record = replace(record, loaded_run=turned)
 

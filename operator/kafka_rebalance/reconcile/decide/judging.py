@@ -48,12 +48,12 @@ def skipped_partitions(rebalance: RebalanceView) -> dict[TopicPartition, Partiti
     return dict(sorted(found.items()))
 
 
-def in_motion(
+def exempt_from_health_gate(
     rebalance: RebalanceView, partitions: Mapping[TopicPartition, PartitionState]
 ) -> Iterator[TopicPartition]:
-    """What the health gate does not ask about: partitions of the run in flight or above their replication factor.
+    """Partitions that the health gate ignores: those of the run in flight or above their replication factor.
 
-    And those that the plan left alone because they had no leader: spec.offlinePolicy Skip asks for that.
+    And those that the plan skipped because they had no leader: spec.offlinePolicy Skip asks for that.
     """
     run = rebalance.record.loaded_run
     if run is None:

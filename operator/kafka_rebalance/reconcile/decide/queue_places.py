@@ -39,7 +39,7 @@ def places_of(
 
 
 def behind(queue: QueuePlace, name: str) -> QueuePlace:
-    """The place of a rebalance that takes over from the named one: it waits for the origins that it inherits."""
+    """The place of a rebalance that waits for the named one: to inherit its origins, or because it was not seen yet."""
     return replace(queue, place=Place(runs=False, behind=name, position=1))
 
 

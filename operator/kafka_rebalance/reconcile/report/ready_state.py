@@ -38,7 +38,7 @@ def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
     if refusal is not None and not desired.deleting and (opened is not None or not already_done(rebalance)):
         return _problem(refusal.reason, refusal.message + (f"; {_draining(rebalance)}" if opened is not None else ""))
     if opened is None:
-        return _state_without_run(rebalance)
+        return _state_without_open_run(rebalance)
     throttle, advance, block = assessment.throttle, assessment.advance, assessment.step_block
     if throttle.problem is not None:
         return _problem(throttle.problem.reason, throttle.problem.message)
@@ -160,7 +160,7 @@ def _moving_back(assessment: Assessment) -> str:
     return f"moving everything back to where it was before the run: {back} to copy"
 
 
-def _state_without_run(rebalance: RebalanceView) -> tuple[ReadySummary, str, str]:
+def _state_without_open_run(rebalance: RebalanceView) -> tuple[ReadySummary, str, str]:
     run, ended, progress = rebalance.record.run, rebalance.record.ended, rebalance.assessment.advance.progress
     queue, statuses = rebalance.assessment.queue, rebalance.assessment.statuses
     if wants_plan(rebalance) and (queue.waits or queue.unseen):

@@ -16,7 +16,6 @@ from kafka_rebalance.api.v1alpha1 import planning_hash
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove
-from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import LogDirMove, Plan, joined_log_dirs
@@ -30,6 +29,7 @@ from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.broker_capacities import broker_capacities
 from kafka_rebalance.reconcile.decide.budget_used import spent_by
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
+from kafka_rebalance.reconcile.decide.queue_places import behind
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, continued_copies, copies_of
 from kafka_rebalance.reconcile.decide.teardown import as_rolled_back, moved_back
@@ -46,7 +46,7 @@ from kafka_rebalance.reconcile.runs.plan_request import (
     still_copied,
     with_earlier_moves,
 )
-from kafka_rebalance.reconcile.state.assessment import KeptCopies, QueuePlace, Replanning
+from kafka_rebalance.reconcile.state.assessment import ContinuedCopies, QueuePlace, Replanning
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
@@ -110,7 +110,7 @@ class Runs:
             self._lifecycle.nothing_to_do(rebalance, _QUEUE)
             return _without_unseen(rebalance)
         if queue.unseen:
-            queue = replace(queue, place=Place(runs=False, behind=queue.unseen, position=1))
+            queue = behind(queue, queue.unseen)
         due = self._clock.monotonic() >= rebalance.memory.retry_at
         if not due or (queue.waits and not queue.unseen and not terminating):
             return queue
@@ -119,7 +119,7 @@ class Runs:
         )
         if predecessor is not None:
             # Its run has to be closed first: only then is it known what this one inherits.
-            return replace(queue, place=Place(runs=False, behind=predecessor.name, position=1))
+            return behind(queue, predecessor.name)
         # A stage of its own: what was wrong with the last plan stays on the status until a plan has been made.
         async with self._lifecycle.problems_of(rebalance, _QUEUE):
             queue = replace(queue, unseen=await self._unseen(rebalance, rebalances) or "")
@@ -134,7 +134,7 @@ class Runs:
             self._lifecycle.planning_begins(rebalance, task)
         return queue
 
-    async def take_finished_plan(self, rebalance: Rebalance) -> Replanning | None:
+    async def open_planned_run(self, rebalance: Rebalance) -> Replanning | None:
         """Begin the run of the plan that has been finished, if any.
 
         Returns why the rebalance is planned again: unchanged; None, if the plan is the new one; or with the copies that
@@ -181,7 +181,7 @@ class Runs:
 
     async def _plan(
         self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, back: Collection[PartitionMove]
-    ) -> Planned | KeptCopies:
+    ) -> Planned | ContinuedCopies:
         """Plan from the current state of the cluster, and store the plan.
 
         The round that takes it opens the run. Partitions that a rollback is moving ``back`` are planned from the target
@@ -203,7 +203,7 @@ class Runs:
         cancelled = {tp: as_if_cancelled(state) for tp, state in let_go.items()}
         partitions = {**partitions, **cancelled} if let_go else partitions
         origins = inherited if begun is None else rebalance.record.origins
-        way_back = opened.turned(origins, back=True) if opened is not None and begun is not None else None
+        way_back = opened.in_direction(origins, back=True) if opened is not None and begun is not None else None
         sent = way_back.moves if way_back is not None else ()
         earlier_dirs = dirs_before | {d.key: d for d in (way_back.log_dirs if way_back is not None else ())}
         selected = await asyncio.to_thread(select, spec, partitions)
@@ -216,7 +216,7 @@ class Runs:
         model = await self._load_model(needed=needs_rates(goals.load))
         loads = await asyncio.to_thread(known_loads, live_sizes(dirs), model, selected)
         refuse_unknown_sizes(goals, loads, selected)
-        known = opened.turned(origins, back=False).moves if opened is not None else ()
+        known = opened.in_direction(origins, back=False).moves if opened is not None else ()
         named = opened.named if opened is not None else None
         lists = await self._lists(rebalance.desired, spec, partitions, (*known, *_moves_of(inherited.values())), named)
         min_insync = await self._min_insync(spec, selected)
@@ -234,7 +234,7 @@ class Runs:
         await asyncio.to_thread(lambda: (plan.hash, plan.broker_changes, plan.replica_moves))
         continued = await self._continued_copies(rebalance, spec, info, plan, flying)
         if continued != flying.keys():
-            return KeptCopies(planning_hash(spec), continued)
+            return ContinuedCopies(planning_hash(spec), continued)
         await self._refuse_overfull(plan, info, continued | {move.tp for move in back}, spec.goals.disk_limit)
         run = Run(
             uid=rebalance.uid,

@@ -61,7 +61,7 @@ class Teardown:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptCopies:
+class ContinuedCopies:
     """The copies in flight that a plan for the spec of this hash continues; the others are cancelled first."""
 
     planning_hash: str
@@ -74,7 +74,7 @@ class Replanning:
 
     reason: Reason
     ready: bool = False
-    kept: KeptCopies | None = None
+    kept: ContinuedCopies | None = None
 
 
 @dataclass(frozen=True, slots=True)

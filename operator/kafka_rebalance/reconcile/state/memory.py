@@ -12,7 +12,7 @@ from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
-from kafka_rebalance.reconcile.state.assessment import KeptCopies
+from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Memory:
     written yet.
     """
 
-    planning: asyncio.Task[Planned | KeptCopies] | None = None
+    planning: asyncio.Task[Planned | ContinuedCopies] | None = None
     prepared: tuple[str, ...] = ()
     problem: Problem | None = None
     retry_at: float = float("-inf")

@@ -57,7 +57,7 @@ class LoadedRun:
     log_dirs: tuple[LogDirMove, ...] = ()
     """The replicas of these partitions that move between log dirs, or whose log dir a rollback has to know."""
 
-    def turned(self, origins: Mapping[TopicPartition, Origin], *, back: bool) -> "LoadedRun":
+    def in_direction(self, origins: Mapping[TopicPartition, Origin], *, back: bool) -> "LoadedRun":
         """The same run in the given direction, with the origins recorded since; the run itself if nothing changes."""
         if self.back is back and (not back or self.origins is origins):
             return self

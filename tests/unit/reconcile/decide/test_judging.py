@@ -15,9 +15,14 @@ from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest
-from kafka_rebalance.reconcile.decide.judging import in_motion, judge_again, judge_inputs, partitions_to_read
+from kafka_rebalance.reconcile.decide.judging import (
+    exempt_from_health_gate,
+    judge_again,
+    judge_inputs,
+    partitions_to_read,
+)
 from kafka_rebalance.reconcile.observe.observer import Changes
-from kafka_rebalance.reconcile.state.assessment import KeptCopies, Replanning, StepBlock
+from kafka_rebalance.reconcile.state.assessment import ContinuedCopies, Replanning, StepBlock
 from kafka_rebalance.reconcile.state.judgement import CopiesToKeep, JudgeInputs, Statuses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
@@ -177,7 +182,7 @@ class TestJudgeAgain:
             {"run": {"undo": True}},
             {"replanning": None},
             {"replanning": Replanning(Reason.DRIFTED)},
-            {"replanning": Replanning(Reason.SUPERSEDED, kept=KeptCopies("of the spec", frozenset()))},
+            {"replanning": Replanning(Reason.SUPERSEDED, kept=ContinuedCopies("of the spec", frozenset()))},
         ],
     )
     def test_everything_again_where_other_copies_stay(self, change):
@@ -290,7 +295,7 @@ class TestInMotion:
         """A broker that dies must stop the rest of a plan over all partitions."""
         mine = found(rebalance(), statuses={tp(0): PartitionStatus(MovePhase.WAITING, started=started)})
         state = PartitionState(tp(0), "", replicas_of(*replicas), frozenset(), None, replicas_of(*adding))
-        assert set(in_motion(mine, {tp(0): state})) == ({tp(0)} if exempt else set())
+        assert set(exempt_from_health_gate(mine, {tp(0): state})) == ({tp(0)} if exempt else set())
 
     def test_what_the_plan_skipped_without_a_leader(self):
         """spec.offlinePolicy Skip: it would close the gate for as long as it is offline."""
@@ -298,4 +303,4 @@ class TestInMotion:
         run = mine.record.loaded_run
         skipped = (SkippedPartition(tp(7), Reason.NO_LEADER), SkippedPartition(tp(0), Reason.PINNED))
         recorded(mine, loaded_run=replace(run, plan=replace(run.plan, skipped=skipped)))
-        assert set(in_motion(mine, {})) == {tp(7)}
+        assert set(exempt_from_health_gate(mine, {})) == {tp(7)}
