@@ -12,7 +12,7 @@ STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
 # If it is set, every worker and every operator that a test starts compiles the same files again.
 unexport PYTHONDONTWRITEBYTECODE
 # tests/workers.py assigns the tests to the workers.
-WORKERS := --numprocesses 5 --no-loadscope-reorder
+WORKERS := --numprocesses 6 --no-loadscope-reorder
 
 .PHONY: install demo demo-local demo-load test e2e contract-all soak-property soak-short soak broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-engine bench-pipeline bench-fleet bench-load clean help
 
@@ -37,7 +37,7 @@ demo-load: servers  ## run the rebalance by load with more brokers, more traffic
 	@$(PYTHON) -m e2e.demo.at_length
 
 # Lint runs in parallel with the tests, which mostly wait; its output is printed when it ends.
-test: servers  ## run lint and the tests, including end-to-end tests on real clusters; 12 minutes on two fast cores, 25 on slow ones
+test: servers  ## run lint and the tests, including end-to-end tests on real clusters; 10 minutes on two cores, 25 on slow ones
 	@(said=$$(make --no-print-directory lint 2>&1) && echo "$$said" || { echo "$$said"; exit 1; }) & lint=$$!; \
 	failed=0; $(PYTHON) -m pytest tests e2e -m "not campaign and not node" $(WORKERS) || failed=$$?; \
 	wait $$lint || { echo "lint failed, see above" >&2; exit 1; }; exit $$failed
