@@ -96,6 +96,17 @@ def show(screen: Screen, cluster: KafkaCluster, before: Facts, after: Facts | No
     screen.table("Per broker, as Kafka's TopicCommand and LogDirsCommand see it", head, rows)
 
 
+def check_restored(screen: Screen, kafka: KafkaCluster, origin: Facts) -> None:
+    """Kafka's own tool confirms that all replicas are where they were."""
+    wrong = Judge(kafka).verify(origin.placement)
+    screen.check(
+        f"all {len(origin.placement)} partitions have the replicas they had before, in the same order "
+        "(kafka-reassign-partitions --verify)",
+        holds=not wrong,
+        otherwise=wrong[:5],
+    )
+
+
 def check_tidy(screen: Screen, facts: Facts) -> None:
     """Check the conditions for every end of a rebalance."""
     behind = [key for key, state in facts.partitions.items() if set(state.replicas) - state.isr]
