@@ -5,6 +5,7 @@ import itertools
 
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kube.api_errors import Conflict, Forbidden, NotFound
+from kafka_rebalance.kube.merge_patch import merge_patch
 
 
 class KubeInMemory:
@@ -83,7 +84,7 @@ class KubeInMemory:
             raise Conflict(f"{namespace}/{name} has been modified")
         self.writes.append(("patch", plural, namespace, name))
         before = found["spec"]
-        found |= {key: _merge_patch(found.get(key, {}), value) for key, value in patch.items()}
+        found |= {key: merge_patch(found.get(key, {}), value) for key, value in patch.items()}
         found["metadata"]["generation"] += found["spec"] != before
         self._touch(found)
         if self.lost_replies:
@@ -232,16 +233,3 @@ class KubeInMemory:
         self._touch(stored)
         self.config_maps[name] = stored
         return copy.deepcopy(stored)
-
-
-def _merge_patch(found, patch):
-    """RFC 7386, as the API server merges."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(found) if isinstance(found, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _merge_patch(merged.get(key), value)
-    return merged

@@ -6,6 +6,7 @@ import json
 from tests.fakes.kube_in_memory import KubeInMemory
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.kube.merge_patch import merge_patch
 
 
 class SimulatedKube(KubeInMemory):
@@ -31,7 +32,7 @@ class SimulatedKube(KubeInMemory):
         if found is None:
             return False
         self.writes.append(("status", plural, namespace, name))
-        merged = _merged(found.get("status", {}), patch["status"])
+        merged = merge_patch(found.get("status", {}), copy.deepcopy(patch["status"]))
         if merged != found.get("status"):
             found["status"] = merged
             self._touch(found)
@@ -65,16 +66,3 @@ class SimulatedKube(KubeInMemory):
     def _tell(self, plural, body, *, deleted):
         for process in self.world.processes:
             process.changed(plural, body, deleted=deleted)
-
-
-def _merged(before, patch):
-    """RFC 7386."""
-    if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
-    merged = dict(before) if isinstance(before, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _merged(merged.get(key), value)
-    return merged

@@ -1,8 +1,8 @@
-"""The objects of a run without Kubernetes, in a directory: what `KubeObjects` says, as the API server does it.
+"""The objects of a run without Kubernetes, stored in a directory: implements `KubeObjects` like the API server.
 
-Resource versions, generations and finalizers work as on the API server, and each change of a resource is told as by a
-watch. Secrets and the ConfigMaps of users are given and never stored. All operations are carried out one after the
-other, in one thread.
+Resource versions, generations and finalizers work as on the API server, and a callback gets each change of a resource,
+as from a watch. Secrets and the ConfigMaps of users are passed in and never stored. All operations run one after the
+other in one thread.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.heartbeat import beat
 from kafka_rebalance.kube.api_errors import Conflict, NotFound
 from kafka_rebalance.kube.client import DEFAULT_NAMESPACE
+from kafka_rebalance.kube.merge_patch import merge_patch
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.kube.record_files import RecordFiles
 from kafka_rebalance.reasons import Reason
@@ -97,7 +98,7 @@ class DirectoryObjects:
 
         def change(found: Json) -> Json:
             _check(found, resource_version)
-            after: Json = _merged(found, patch)
+            after: Json = merge_patch(found, patch)
             after["metadata"]["generation"] += after["spec"] != found["spec"]
             return after
 
@@ -119,7 +120,7 @@ class DirectoryObjects:
 
     async def patch_status(self, plural: str, namespace: str, name: str, patch: Mapping[str, Any]) -> bool:
         """Merge into the status. False if the resource is gone."""
-        return await self._change(plural, namespace, name, lambda found: _merged(found, patch)) is not None
+        return await self._change(plural, namespace, name, lambda found: merge_patch(found, patch)) is not None
 
     async def patch_finalizers(
         self, plural: str, namespace: str, name: str, finalizers: Sequence[str], resource_version: str
@@ -135,7 +136,7 @@ class DirectoryObjects:
     async def annotate(self, plural: str, namespace: str, name: str, annotations: Mapping[str, str | None]) -> bool:
         """Merge into the annotations; None removes one."""
         patch = {"metadata": {"annotations": dict(annotations)}}
-        return await self._change(plural, namespace, name, lambda found: _merged(found, patch)) is not None
+        return await self._change(plural, namespace, name, lambda found: merge_patch(found, patch)) is not None
 
     # Events, namespaces, Secrets -----------------------------------------------------------------------------------
 
@@ -223,7 +224,7 @@ class DirectoryObjects:
             beat()
 
     async def _change(self, plural: str, namespace: str, name: str, change: Callable[[Json], Json]) -> Json | None:
-        """Replace a resource by what ``change`` makes of it; remove it if it is deleted and nothing holds it."""
+        """Store the result of ``change``; remove the resource if it is being deleted and has no finalizer."""
 
         def changed() -> Json | None:
             found = self._files.read(plural, namespace, name)
@@ -271,17 +272,4 @@ def _in(namespace: str, body: Mapping[str, Any]) -> Json:
 def _described(found: Json, manifest: Mapping[str, Any]) -> Json:
     """The spec of the manifest, and its labels and annotations beside those that are there."""
     wanted = {part: manifest["metadata"][part] for part in ("labels", "annotations") if part in manifest["metadata"]}
-    return {"spec": manifest["spec"], "metadata": _merged(found["metadata"], wanted)}
-
-
-def _merged(found: Any, patch: Any) -> Any:
-    """RFC 7386, as the API server merges."""
-    if not isinstance(patch, Mapping):
-        return patch
-    merged = dict(found) if isinstance(found, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _merged(merged.get(key), value)
-    return merged
+    return {"spec": manifest["spec"], "metadata": merge_patch(found["metadata"], wanted)}

@@ -100,7 +100,7 @@ class TestChanges:
         assert not await kube.delete_resource(*R, uid)
 
     async def test_seen_as_by_a_watch(self, kube):
-        """Each change is told once, in order, also if the caller has been cancelled."""
+        """The callback gets each change once, in order, also if the caller has been cancelled."""
         seen = []
         kube.seen = lambda plural, body, gone: seen.append((plural, body["metadata"]["resourceVersion"], gone))
         body = await kube.apply(REBALANCES, manifest())

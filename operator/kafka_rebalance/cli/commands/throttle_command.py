@@ -7,6 +7,7 @@ import click
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.cli.options.rate_option import checked_rate
 from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, namespace_options
+from kafka_rebalance.kube.merge_patch import merge_patch
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.kube.spec_changes import change
 
@@ -64,7 +65,7 @@ def throttle(
 async def _set(scope: ResourceScope, name: str, wanted: Json | None) -> None:
     def decide(body: Json) -> Json | None:
         now = body["spec"].get("throttle")
-        same = now is None if wanted is None else now == _merged(now, wanted)
+        same = now is None if wanted is None else now == merge_patch(now, wanted)
         return None if same else {"spec": {"throttle": wanted}}
 
     async with connected(server=scope.server) as kube:
@@ -73,10 +74,6 @@ async def _set(scope: ResourceScope, name: str, wanted: Json | None) -> None:
     click.echo(
         f"the throttle of KafkaRebalance {scope.namespace}/{name} is {'' if changed else 'already '}set: {set_to}"
     )
-
-
-def _merged(now: Json | None, wanted: Json) -> Json:
-    return {field: value for field, value in {**(now or {}), **wanted}.items() if value is not None}
 
 
 def _in_words(wanted: Json) -> str:
