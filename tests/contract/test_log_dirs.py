@@ -25,7 +25,6 @@ from tests.contract.observing import partition, until
 from kafka import errors as kafka_errors
 from kafka_rebalance.cli.commands.plan_command import plan
 from kafka_rebalance.cli.commands.snapshot_command import snapshot
-from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin, LogDirCode
 from kafka_rebalance.kafka.settings import kafka_python_config
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
@@ -46,24 +45,17 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def jbod() -> Iterator[KafkaCluster]:
+def cluster() -> Iterator[KafkaCluster]:
     properties = {"replica.fetch.max.bytes": str(BITE_BYTES)}
     with KafkaCluster({1: "a", 2: "b"}, properties=properties, log_dirs=3) as cluster:
         yield cluster
 
 
-@pytest.fixture
-async def admin(jbod: KafkaCluster) -> AsyncIterator[KafkaAdmin]:
-    admin = connect(settings_of(jbod))
-    yield admin
-    await admin.close()
-
-
 @contextlib.contextmanager
-def new_client(jbod: KafkaCluster) -> Iterator[KafkaAdminClient]:
+def new_client(cluster: KafkaCluster) -> Iterator[KafkaAdminClient]:
     """The plain kafka-python client; a new one for each call, because one from before a restart may not know the
     broker."""
-    client = KafkaAdminClient(**kafka_python_config(settings_of(jbod)))
+    client = KafkaAdminClient(**kafka_python_config(settings_of(cluster)))
     try:
         yield client
     finally:
@@ -81,11 +73,11 @@ async def crawling(admin: KafkaAdmin) -> AsyncIterator[None]:
 class Replica:
     """A new partition with data on broker 1 (and on 2 if ``both``), and its replica on broker 1."""
 
-    def __init__(self, jbod: KafkaCluster, admin: KafkaAdmin, *, both: bool = False) -> None:
+    def __init__(self, cluster: KafkaCluster, admin: KafkaAdmin, *, both: bool = False) -> None:
         self.tp = TopicPartition(f"moving-{next(_names)}", 0)
-        create_topics(jbod, {self.tp.topic: [[1, 2] if both else [1]]})
-        write(jbod, [self.tp])
-        self._jbod, self._admin = jbod, admin
+        create_topics(cluster, {self.tp.topic: [[1, 2] if both else [1]]})
+        write(cluster, [self.tp])
+        self._jbod, self._admin = cluster, admin
 
     def move(self, to: int | str, broker: int = 1) -> type[Exception]:
         """Ask for a log dir, by number or path; Kafka's answer."""
@@ -120,9 +112,9 @@ class Replica:
 
 
 @pytest.fixture
-def new_replica(jbod: KafkaCluster, admin: KafkaAdmin) -> Callable[..., Replica]:
+def new_replica(cluster: KafkaCluster, admin: KafkaAdmin) -> Callable[..., Replica]:
     def make(*, both: bool = False) -> Replica:
-        return Replica(jbod, admin, both=both)
+        return Replica(cluster, admin, both=both)
 
     return make
 
@@ -131,7 +123,7 @@ NewReplica = Callable[..., Replica]
 
 
 class TestPlacement:
-    async def test_a_new_replica_goes_where_the_fewest_are(self, jbod: KafkaCluster, admin: KafkaAdmin) -> None:
+    async def test_a_new_replica_goes_where_the_fewest_are(self, cluster: KafkaCluster, admin: KafkaAdmin) -> None:
         """Partitions are counted, not bytes: a topic of nine partitions makes the three dirs equal."""
 
         async def counts() -> list[int]:
@@ -139,7 +131,7 @@ class TestPlacement:
             return sorted(len(found.replica_bytes) for found in dirs)
 
         held = sum(await counts())
-        create_topics(jbod, {"placed": [[2]] * (9 - held % 3)})
+        create_topics(cluster, {"placed": [[2]] * (9 - held % 3)})
         await until("replicas by log dir", counts, lambda seen: sum(seen) > held and seen[0] == seen[2])
 
     async def test_each_dir_has_the_totals_of_its_file_system(self, admin: KafkaAdmin) -> None:
@@ -158,13 +150,13 @@ class TestPlacement:
             await replica.shows(Place(number), broker=2)
 
     async def test_a_kept_dir_does_not_survive_a_restart(
-        self, jbod: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin
+        self, cluster: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin
     ) -> None:
         """It is in the broker's memory only: of six replicas for one dir, the others get some."""
         replicas = [new_replica() for _ in range(6)]
         for replica in replicas:
             assert replica.move(2, broker=2) is kafka_errors.ReplicaNotAvailableError
-        jbod.restart(2)
+        cluster.restart(2)
         assert set((await admin.alter_reassignments({r.tp: replicas_of(1, 2) for r in replicas})).values()) == {
             AlterCode.OK
         }
@@ -234,15 +226,15 @@ class TestMove:
         await replica.shows(Place(None))
 
     async def test_a_broker_restarts_in_flight(
-        self, jbod: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin
+        self, cluster: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin
     ) -> None:
         """The move continues; it may complete before the broker has read its rate."""
         replica = new_replica()
         at, to, _ = await replica.others()
         assert replica.move(to) is kafka_errors.NoError
         await replica.shows(Place(at, to))
-        jbod.kill9(1)
-        jbod.start_brokers(1)
+        cluster.kill9(1)
+        cluster.start_brokers(1)
         await throttle(admin, None, broker=1, name=RATE)
         await replica.shows(Place(to))
 
@@ -282,20 +274,20 @@ class TestRate:
 class TestOurClient:
     """Through the operator's adapter: many replicas of several brokers in one call, an answer for each."""
 
-    async def test_moves(self, jbod: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+    async def test_moves(self, cluster: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin) -> None:
         """Two replicas to the same log dir, one of the other broker, and one that is not there."""
         first, second, both = new_replica(), new_replica(), new_replica(both=True)
-        path = str(jbod.log_dirs_of(1)[2])
-        orders = {(first.tp, ONE): path, (second.tp, ONE): path, (both.tp, TWO): str(jbod.log_dirs_of(2)[2])}
-        answers = await admin.alter_log_dirs({**orders, (first.tp, TWO): str(jbod.log_dirs_of(2)[0])})
+        path = str(cluster.log_dirs_of(1)[2])
+        orders = {(first.tp, ONE): path, (second.tp, ONE): path, (both.tp, TWO): str(cluster.log_dirs_of(2)[2])}
+        answers = await admin.alter_log_dirs({**orders, (first.tp, TWO): str(cluster.log_dirs_of(2)[0])})
         assert answers == {**dict.fromkeys(orders, LogDirCode.OK), (first.tp, TWO): LogDirCode.NOT_THERE}
         for replica in (first, second):
             await replica.shows(Place(2))
         await both.shows(Place(2), broker=2)
 
-    async def test_what_is_refused(self, jbod: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+    async def test_what_is_refused(self, cluster: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin) -> None:
         replica, missing = new_replica(), TopicPartition("not-there", 0)
-        orders = {(replica.tp, ONE): "/not/a/log/dir", (missing, ONE): str(jbod.log_dirs_of(1)[0])}
+        orders = {(replica.tp, ONE): "/not/a/log/dir", (missing, ONE): str(cluster.log_dirs_of(1)[0])}
         assert await admin.alter_log_dirs(orders) == {
             (replica.tp, ONE): LogDirCode.LOG_DIR_NOT_FOUND,
             (missing, ONE): LogDirCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -328,13 +320,13 @@ class TestRefused:
 
 class TestKafkasTool:
     async def test_a_planned_drain(
-        self, jbod: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin, tmp_path: Path
+        self, cluster: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin, tmp_path: Path
     ) -> None:
         """`snapshot`, `plan --drain-log-dir` and Kafka's tool empty a log dir, and nothing else moves."""
         for _ in range(6):
             new_replica()
-        servers, cluster, file = jbod.bootstrap_servers, str(tmp_path / "cluster.json"), tmp_path / "plan.json"
-        drained = str(jbod.log_dirs_of(1)[1])
+        servers, state, file = cluster.bootstrap_servers, str(tmp_path / "cluster.json"), tmp_path / "plan.json"
+        drained = str(cluster.log_dirs_of(1)[1])
 
         async def held() -> dict[str, set[TopicPartition]]:
             return {found.path: set(found.replica_bytes) for found in (await admin.log_dirs([ONE]))[ONE]}
@@ -344,10 +336,10 @@ class TestKafkasTool:
         arguments = ("--strategy", "ForcedMovesOnly", "--log-dirs", "100%", "--drain-log-dir", f"1:{drained}")
         # Each command has an event loop of its own.
         wrote = await asyncio.to_thread(
-            CliRunner().invoke, snapshot, ["--bootstrap-servers", servers, "-o", cluster], catch_exceptions=False
+            CliRunner().invoke, snapshot, ["--bootstrap-servers", servers, "-o", state], catch_exceptions=False
         )
         assert wrote.exit_code == 0, wrote.output
-        made = CliRunner().invoke(plan, ["--cluster", cluster, *arguments, "-o", "json"], catch_exceptions=False)
+        made = CliRunner().invoke(plan, ["--cluster", state, *arguments, "-o", "json"], catch_exceptions=False)
         assert made.exit_code == 0, made.output
         document = json.loads(made.stdout)
         assert (document["summary"]["replicaMoves"], document["summary"]["logDirs"]["moves"]) == (
@@ -356,7 +348,7 @@ class TestKafkasTool:
         )
         file.write_text(made.stdout)
         tool = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-        said = jbod.run_tool(tool, "--bootstrap-server", servers, "--reassignment-json-file", str(file), "--execute")
+        said = cluster.run_tool(tool, "--bootstrap-server", servers, "--reassignment-json-file", str(file), "--execute")
         assert "Successfully started" in said
         after = await until("the drained log dir", held, lambda seen: not seen[drained])
         assert all(before[path] <= after[path] for path in before.keys() - {drained})
@@ -366,38 +358,38 @@ class TestKafkasTool:
 class TestOffline:
     """The last test: it ends with broker 1 dead."""
 
-    async def test_an_offline_dir(self, jbod: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+    async def test_an_offline_dir(self, cluster: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin) -> None:
         """Listed with an error and without replicas; refused as a target."""
         for _ in range(6):  # some of them are in the dir that fails
             new_replica()
         inside = [new_replica() for _ in range(3)]
         places = [(await replica.place()).at for replica in inside]
         kept = inside[places.index(1)]
-        failing = jbod.log_dirs_of(1)[2]
-        jbod.kill9(1)
+        failing = cluster.log_dirs_of(1)[2]
+        cluster.kill9(1)
         shutil.move(failing, failing.with_suffix(".away"))
         failing.write_text("no directory")
-        jbod.start_brokers(1)
+        cluster.start_brokers(1)
 
         def codes() -> dict[str, int]:
             request = DescribeLogDirsRequest(topics=None)
-            with new_client(jbod) as client:
+            with new_client(cluster) as client:
                 answer = client._manager.run(lambda: client._manager.send(request, 1))
             return {row.log_dir: row.error_code for row in answer.results}
 
         try:
             assert codes() == {
                 str(path): kafka_errors.KafkaStorageError.errno if path == failing else 0
-                for path in jbod.log_dirs_of(1)
+                for path in cluster.log_dirs_of(1)
             }
             await kept.shows(Place(1))
             assert {found.path for found in (await admin.log_dirs([ONE]))[ONE]} == {
-                str(path) for path in jbod.log_dirs_of(1)[:2]
+                str(path) for path in cluster.log_dirs_of(1)[:2]
             }
             assert kept.move(2) is kafka_errors.KafkaStorageError
             code = (await admin.alter_log_dirs({(kept.tp, ONE): str(failing)}))[kept.tp, ONE]
             assert code is LogDirCode.LOG_DIR_OFFLINE
         finally:
-            jbod.kill9(1)
+            cluster.kill9(1)
             failing.unlink()
             shutil.move(failing.with_suffix(".away"), failing)

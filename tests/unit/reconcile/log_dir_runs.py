@@ -28,3 +28,14 @@ def rate_of(kafka):
 
 def places(kafka):
     return [kafka.dir_of(f"t-{n}", 1) for n in range(6)]
+
+
+async def half_way(kafka, operator, **spec):
+    """Start a run of four moves, two at a time: the first two have arrived, the others are in flight."""
+    kafka.crawling = {ONE}
+    only_log_dirs(operator, execution={"maxPerBroker": {"betweenLogDirs": 2}}, **spec)
+    await operator.until_true(lambda: len(kafka.future) == 2)
+    kafka.copied()
+    kafka.crawling = {ONE}
+    await operator.until_true(lambda: len(kafka.future) == 2)
+    assert kafka.bytes_in(1)[A] == 400

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
-from tests.unit.reconcile.log_dir_runs import ONE, A, B, C, jbod, only_log_dirs, places, rate_of
+from tests.unit.reconcile.log_dir_runs import ONE, A, B, C, half_way, jbod, only_log_dirs, places, rate_of
 
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
@@ -20,13 +20,7 @@ class TestRollback:
         """What is in flight is cancelled, what has arrived goes back, and the rate is restored."""
         kafka = jbod()
         operator = OperatorInMemory(kafka)
-        kafka.crawling = {ONE}
-        only_log_dirs(operator, execution={"maxPerBroker": {"betweenLogDirs": 2}})
-        await operator.until_true(lambda: len(kafka.future) == 2)
-        kafka.copied()
-        kafka.crawling = {ONE}
-        await operator.until_true(lambda: len(kafka.future) == 2)
-        assert kafka.bytes_in(1)[A] == 400
+        await half_way(kafka, operator)
         operator.delete()
         for _ in range(5):
             await operator.round()
@@ -40,12 +34,7 @@ class TestRollback:
         """Only what is in flight goes back."""
         kafka = jbod()
         operator = OperatorInMemory(kafka)
-        kafka.crawling = {ONE}
-        only_log_dirs(operator, deletionPolicy="Revert", execution={"maxPerBroker": {"betweenLogDirs": 2}})
-        await operator.until_true(lambda: len(kafka.future) == 2)
-        kafka.copied()
-        kafka.crawling = {ONE}
-        await operator.until_true(lambda: len(kafka.future) == 2)
+        await half_way(kafka, operator, deletionPolicy="Revert")
         operator.delete()
         await operator.until_true(lambda: not operator.engine.rebalances)
         assert kafka.future == {}
@@ -96,12 +85,7 @@ class TestRollback:
         """The bytes between log dirs count."""
         kafka = jbod()
         operator = OperatorInMemory(kafka)
-        kafka.crawling = {ONE}
-        only_log_dirs(operator, rollback={"maxData": 150}, execution={"maxPerBroker": {"betweenLogDirs": 2}})
-        await operator.until_true(lambda: len(kafka.future) == 2)
-        kafka.copied()
-        kafka.crawling = {ONE}
-        await operator.until_true(lambda: len(kafka.future) == 2)
+        await half_way(kafka, operator, rollback={"maxData": 150})
         operator.delete()
         await operator.until("RollbackTooLarge")
         await operator.until_true(lambda: not kafka.future)
@@ -111,12 +95,7 @@ class TestRollback:
         """The plan is made anew; a deletion leads to before both plans."""
         kafka = jbod()
         operator = OperatorInMemory(kafka)
-        kafka.crawling = {ONE}
-        only_log_dirs(operator, execution={"maxPerBroker": {"betweenLogDirs": 2}})
-        await operator.until_true(lambda: len(kafka.future) == 2)
-        kafka.copied()
-        kafka.crawling = {ONE}
-        await operator.until_true(lambda: len(kafka.future) == 2)
+        await half_way(kafka, operator)
         operator.edit(goals={"logDirs": {"band": "10%", "drain": [{"broker": 1, "path": B}]}})
         await operator.until_true(lambda: not kafka.future)
         await operator.until_true(lambda: bool(kafka.future))
