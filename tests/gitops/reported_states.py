@@ -1,4 +1,4 @@
-"""Every state of a KafkaRebalance as the operator reports it, and what GitOps controllers are to make of it."""
+"""Every state of a KafkaRebalance as the operator reports it, and the health that GitOps controllers should show."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -53,7 +53,7 @@ class Tally:
     _into: BytesAt = field(default_factory=dict)
     _out_of: BytesAt = field(default_factory=dict)
     coming: BytesAt = field(default_factory=dict)
-    """Bytes that may come to brokers which do not hold the partition: at most so many, of what is not done."""
+    """Upper bound of the bytes still to be copied to brokers that do not hold the partition yet."""
 
     @classmethod
     def of(

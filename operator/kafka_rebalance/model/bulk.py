@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 LARGE = 10_000
-"""From so many values on it is worth the while to keep them from the collector, or to make them in a thread."""
+"""The number of values from which it pays to switch the collector off, or to make them in a thread."""
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def partition_log_dirs(plans: Iterable[DirPlan], tp: TopicPartition) -> Sequence
 
 
 def partition_sentences(moves: Sequence[tuple[DirPlan, DirMove]]) -> Iterable[str]:
-    """What becomes of its replicas, and why."""
+    """To which log dir each replica of a partition moves, and why."""
     if not moves:
         yield "Its replicas stay in their log dirs."
     for found, move in moves:
