@@ -19,7 +19,8 @@ LEADER_RATE = "leader.replication.throttled.rate"
 LEADER_LIST = "leader.replication.throttled.replicas"
 EVERYONE = tuple(BrokerId(broker) for broker in (1, 2, 3, 4, 5))
 BITE_BYTES = 65_536
-BITES = 6
+RECORD_BYTES = BITE_BYTES - 5_000
+RECORDS = 6
 
 
 def settings_of(cluster: KafkaCluster) -> ConnectionSettings:
@@ -46,11 +47,11 @@ def new_heavy_topic(cluster: KafkaCluster, topic: str, *assignments: Sequence[in
 
 
 def write(cluster: KafkaCluster, partitions: Sequence[TopicPartition]) -> None:
-    """Write six bites to each partition, acknowledged by all in-sync replicas."""
+    """Write six records, each a fetch of its own, to each partition, acknowledged by all in-sync replicas."""
     settings = {"batch.num.messages": 1, "max.in.flight": 5, "linger.ms": 0}
     producer = Producer(cluster.client_config(acks="all", **settings))
-    payload = os.urandom(BITE_BYTES - 5_000)
-    for _ in range(BITES):
+    payload = os.urandom(RECORD_BYTES)
+    for _ in range(RECORDS):
         for tp in partitions:
             producer.produce(tp.topic, payload, partition=tp.partition)
             producer.poll(0)

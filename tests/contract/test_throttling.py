@@ -19,6 +19,8 @@ from tests.contract.arranging import (
     BITE_BYTES,
     FOLLOWER_RATE,
     LEADER_RATE,
+    RECORD_BYTES,
+    RECORDS,
     begin,
     change_lists,
     default_of_all_brokers,
@@ -77,7 +79,9 @@ class Copy(NamedTuple):
 class TestInFlight:
     """Rates and entries of either side take effect within a second, when set and when removed."""
 
-    BITES = 198
+    WRITES = 66
+    WHOLE = WRITES * RECORDS * RECORD_BYTES / BITE_BYTES
+    """Bites in a partition: about 24 s at `SLOW`."""
 
     @pytest.fixture
     async def copies(
@@ -87,7 +91,7 @@ class TestInFlight:
         topic = f"throttled{request.node.name.removeprefix('test').replace('_', '-')}"
         create_topics(cluster, {topic: [[1], [2]]})
         one, two = (TopicPartition(topic, number) for number in (0, 1))
-        write(cluster, [one, two] * (self.BITES // 6))
+        write(cluster, [one, two] * self.WRITES)
         copies = [Copy(one, 1, 5, "leader"), Copy(two, 2, 4, "follower")]
         for copy in copies:
             await self.set_rate(admin, copy, HALT)
@@ -110,8 +114,8 @@ class TestInFlight:
         for copy, passed in zip(copies, await self.passing(admin, copies, 3), strict=True):
             record_property(f"bytes/s at {SLOW}, {copy.side}", round(passed * BITE_BYTES / 3))
             # Too short to determine the rate: more passes in the first second, and then nothing until it is
-            # compensated. Without a rate the copy would be complete.
-            assert passed < self.BITES
+            # compensated. Without a rate the whole partition would pass.
+            assert passed < self.WHOLE / 2
         for copy in copies:
             await self.flows(admin, copy)
         for copy in copies:
@@ -153,7 +157,7 @@ class TestInFlight:
         await until(
             f"{copy} goes on",
             lambda: bites(admin, copy.tp, copy.destination),
-            lambda now: now - before >= 9 or now > self.BITES - 3,
+            lambda now: now - before >= 9 or now > self.WHOLE - 3,
             seconds=60,
         )
 
