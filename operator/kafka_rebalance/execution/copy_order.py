@@ -1,13 +1,16 @@
 """Which copy to start next: balances bytes over sources and destinations, so that no broker is overloaded or idle.
 
 A pipe leads from a leader to the first new replica of a call; calls with more new replicas have pipes of their own.
-The pipe whose ends have the fewest bytes in flight is next, with its largest partition, so that the longest copy does
-not start last. Arrays, because hundreds of thousands of copies may be ready; and since traffic only grows while
-choosing, a copy that does not fit once is dropped. ``Pipes`` counts in the ``Traffic`` of one call of ``schedule``.
+The pipe whose ends have the fewest copies in flight for the work that they have left is next, with its largest
+partition: the broker with the most work gets the largest share, and the longest copy does not start last. Nor is a
+partition of several steps left with so small a share of a broker that it would end after everything else.
+
+Arrays, because hundreds of thousands of copies may be ready; and since traffic only grows while choosing, a copy that
+does not fit once is dropped. ``Pipes`` counts in the ``Traffic`` of one call of ``schedule``.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, repeat
 
 import numpy as np
@@ -17,7 +20,12 @@ from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, T
 
 _Ints = NDArray[np.int64]
 _Flags = NDArray[np.bool_]
+BytesInOut = tuple[Mapping[BrokerId, int], Mapping[BrokerId, int]]
+"""Bytes into and out of brokers."""
+_FINE = 2**50
 _NEVER = int(np.iinfo(np.int64).max)
+_FEWEST = 4
+"""How many copies may share a broker in any case."""
 
 
 def admits(cap: int | None, used: int, more: int) -> bool:
@@ -25,37 +33,117 @@ def admits(cap: int | None, used: int, more: int) -> bool:
     return cap is None or used == 0 or used + more <= cap
 
 
-class Traffic:
-    """Copies in flight or chosen, by broker: how many, and how many bytes they still lack."""
+def together(waiting: Iterable[BytesInOut | None]) -> BytesInOut | None:
+    """What all have to copy; None: not known of each."""
+    into, out_of = Counter[BrokerId](), Counter[BrokerId]()
+    for known in waiting:
+        if known is None:
+            return None
+        into.update(known[0])
+        out_of.update(known[1])
+    return into, out_of
 
-    def __init__(self, free_bytes: Mapping[BrokerId, int]) -> None:
+
+def chain_left(state: PartitionState | None, goal: Replicas, size: int) -> int:
+    """Bytes that a partition still lacks, most of which are copied one step after the other."""
+    return size * sum(broker not in state.isr for broker in goal) if state is not None else 0
+
+
+def _weight(copies: int, in_flight: int, waiting: int) -> int:
+    return copies * _FINE // (in_flight + max(waiting, 0) + 1)
+
+
+class Traffic:
+    """Copies in flight or chosen, by broker: how many, and how many bytes they still lack.
+
+    ``waiting``: bytes into and out of each broker that have to be copied as well; None: not known.
+    """
+
+    def __init__(self, free_bytes: Mapping[BrokerId, int], waiting: BytesInOut | None = None) -> None:
         self.copies_into: defaultdict[BrokerId, int] = defaultdict(int)
         self.copies_out_of: defaultdict[BrokerId, int] = defaultdict(int)
         # Bytes, plus one for each copy, so that copies of unknown or no size are spread as well.
         self.load_into: defaultdict[BrokerId, int] = defaultdict(int)
         self.load_out_of: defaultdict[BrokerId, int] = defaultdict(int)
+        # Where that is known: the copies, and the most bytes that a partition with one still lacks in all its steps.
+        self.chained_into: defaultdict[BrokerId, int] = defaultdict(int)
+        self.chained_out_of: defaultdict[BrokerId, int] = defaultdict(int)
+        self.longest_into: defaultdict[BrokerId, int] = defaultdict(int)
+        self.longest_out_of: defaultdict[BrokerId, int] = defaultdict(int)
         self.room = dict(free_bytes)
+        self._waiting = waiting
+        self._most_work: int | None = None
 
     def copy(self) -> "Traffic":
         """The same, to try what would fit."""
-        copied = Traffic(self.room)
+        copied = Traffic(self.room, self._waiting)
         copied.copies_into.update(self.copies_into)
         copied.copies_out_of.update(self.copies_out_of)
         copied.load_into.update(self.load_into)
         copied.load_out_of.update(self.load_out_of)
+        copied.chained_into.update(self.chained_into)
+        copied.chained_out_of.update(self.chained_out_of)
+        copied.longest_into.update(self.longest_into)
+        copied.longest_out_of.update(self.longest_out_of)
+        copied._most_work = self._most_work
         return copied
 
     def shut(self, most_in: int | None) -> set[BrokerId]:
         """Brokers into which a cap admits no further copy."""
-        return {broker for broker, copies in self.copies_into.items() if not admits(most_in, copies, 1)}
+        return {broker for broker in self.copies_into if not self.admits_into(broker, most_in)}
 
-    def add(self, source: BrokerId | None, destination: BrokerId, size: int) -> None:
-        """Count a copy that still lacks ``size`` bytes."""
+    def admits_into(self, broker: BrokerId, most_in: int | None) -> bool:
+        """Whether another copy into the broker is within the cap, and leaves the others their share."""
+        within = admits(most_in, self.copies_into[broker], 1)
+        return within and self.chained_into[broker] < self._most(self.longest_into[broker])
+
+    def left_out_of(self, broker: BrokerId, most_out: int | None) -> int:
+        """How many more copies from the broker are within the cap, and leave the others their share."""
+        copies = self.copies_out_of[broker]
+        cap = _NEVER if most_out is None or not copies else most_out - copies
+        chained = self.chained_out_of[broker]
+        return min(cap, self._most(self.longest_out_of[broker]) - chained) if chained else cap
+
+    def weight_into(self, broker: BrokerId) -> int:
+        """The broker with the least is next: the bytes in flight, or how many copies share its work."""
+        load = self.load_into[broker]
+        if self._waiting is None:
+            return load
+        return _weight(self.copies_into[broker], load, self._waiting[0].get(broker, 0))
+
+    def weight_out_of(self, broker: BrokerId) -> int:
+        """As ``weight_into``."""
+        load = self.load_out_of[broker]
+        if self._waiting is None:
+            return load
+        return _weight(self.copies_out_of[broker], load, self._waiting[1].get(broker, 0))
+
+    def _most(self, longest: int) -> int:
+        """How many copies may share a broker with this chain.
+
+        The copies of a broker share its rate equally. With more of them the chain would outlast the work of the broker
+        that has the most, and so the whole run.
+        """
+        if self._waiting is None or not longest:
+            return _NEVER
+        if self._most_work is None:  # a choice changes nothing: what no longer waits is in flight
+            into, out_of = Counter(self._waiting[0]), Counter(self._waiting[1])
+            into.update(self.load_into)
+            out_of.update(self.load_out_of)
+            self._most_work = max([*into.values(), *out_of.values()], default=0)
+        return max(_FEWEST, self._most_work // longest)
+
+    def add(self, source: BrokerId | None, destination: BrokerId, size: int, chain: int = 0) -> None:
+        """Count a copy that still lacks ``size`` bytes, of a partition that lacks ``chain`` in all its steps."""
         self.copies_into[destination] += 1
         self.load_into[destination] += size + 1
+        self.chained_into[destination] += chain > 0
+        self.longest_into[destination] = max(self.longest_into[destination], chain)
         if source is not None:
             self.copies_out_of[source] += 1
             self.load_out_of[source] += size + 1
+            self.chained_out_of[source] += chain > 0
+            self.longest_out_of[source] = max(self.longest_out_of[source], chain)
         if destination in self.room:
             self.room[destination] -= size
 
@@ -80,12 +168,14 @@ class Pipes:
         most_out: int | None,
         reserved: Mapping[TopicPartition, Mapping[BrokerId, int]],
         kept_free: Mapping[BrokerId, int],
+        chains: Sequence[int] = (),
     ) -> None:
         self.no_room: dict[TopicPartition, BrokerId] = {}
         self._tps = tps
         self._traffic = traffic
         self._most_in, self._most_out = most_in, most_out
         self._size: _Ints = np.maximum(np.fromiter(map(sizes.get, tps, repeat(0)), np.int64, len(tps)), 0)
+        self._chain = chains or self._size.tolist()
         # Brokers are numbered as they appear; 0 is none: an unknown leader, or no further new replica.
         number: defaultdict[BrokerId | None, int] = defaultdict(count(1).__next__, {None: 0})
         shown = map(states.get, tps)
@@ -130,11 +220,10 @@ class Pipes:
         broker, traffic = self._brokers[number], self._traffic
         if broker is None:
             return
-        self._load_into[number] = traffic.load_into[broker]
-        self._load_out_of[number] = traffic.load_out_of[broker]
-        self._open[number] = admits(self._most_in, traffic.copies_into[broker], 1)
-        if self._most_out is not None and traffic.copies_out_of[broker]:
-            self._may_send[number] = self._most_out - traffic.copies_out_of[broker]
+        self._load_into[number] = traffic.weight_into(broker)
+        self._load_out_of[number] = traffic.weight_out_of(broker)
+        self._open[number] = traffic.admits_into(broker, self._most_in)
+        self._may_send[number] = traffic.left_out_of(broker, self._most_out)
         self._room[number] = traffic.room.get(broker, _NEVER)
 
     def _lay(self) -> None:
@@ -157,7 +246,7 @@ class Pipes:
         row, source = int(self._head[pipe]), int(self._pipe_source[pipe])
         touched = self._pipe_source == source
         for number in self._to[row, : self._copies[pipe]].tolist():
-            self._traffic.add(self._brokers[source], self._brokers[number], int(self._size[row]))
+            self._traffic.add(self._brokers[source], self._brokers[number], int(self._size[row]), self._chain[row])
             self._look_at(number)
             touched |= (self._heads_to == number).any(axis=1)
         self._look_at(source)

@@ -89,6 +89,12 @@ class Ledger:
         """Whether nothing is left to restore."""
         return not (self.brokers or self.topics or self.entries or self.cordons)
 
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many rates of brokers, lists of topics and cordons there are to restore."""
+        rates, lists = (sum(map(len, rows.values())) for rows in (self.brokers, self.topics))
+        return {"rate": rates, "list": lists, "cordon": len(self.cordons)}
+
     def rate(self, broker: BrokerId, name: str) -> RateRecord | None:
         """The row of one rate, if there is one."""
         return self.brokers.get(broker, {}).get(name)

@@ -157,6 +157,8 @@ def _judge_as_seen(
 
 def drift(move: PartitionMove, replicas: Replicas) -> str:
     """Why another tool must have changed the partition, which has these replicas at rest; empty: it need not have."""
+    if replicas == move.planned_from:
+        return ""
     if not move.known.issuperset(replicas):
         return f"another tool changed its replicas: {list(replicas)} are neither original nor planned"
     if len(replicas) < move.fewest:
@@ -230,7 +232,7 @@ def _judge_at_rest(
     direction: Direction,
     parallel_replicas: int,
 ) -> PartitionStatus:
-    alive = frozenset(seen.cluster.brokers)
+    alive = seen.cluster.brokers.keys()
     back = direction is not Direction.FORWARD
     goal: Replicas | Skip | steps.Wait = move.target
     start = move.planned_from

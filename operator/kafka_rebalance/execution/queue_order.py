@@ -18,6 +18,7 @@ started) those with an open run keep their places, and all waiting times start a
 """
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import combinations, islice
@@ -41,7 +42,7 @@ class Claimant:
 
     key: str
     name: str
-    partitions: frozenset[TopicPartition]
+    partitions: AbstractSet[TopicPartition]
     priority: int
     since: datetime
     tearing_down: bool

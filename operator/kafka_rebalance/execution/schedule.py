@@ -14,7 +14,7 @@ from heapq import merge
 from itertools import chain, product
 from types import MappingProxyType
 
-from kafka_rebalance.execution.copy_order import Pipes, Traffic
+from kafka_rebalance.execution.copy_order import BytesInOut, Pipes, Traffic, chain_left, together
 from kafka_rebalance.execution.disk_order import may_be_tight, moving, reservations, shifts_at_tight
 from kafka_rebalance.execution.list_budget import ListBudget, ListRoom
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
@@ -64,7 +64,8 @@ class RebalanceShare:
     """One rebalance: its statuses, the bytes of one replica of each partition (absent: unknown), its limits.
 
     ``goals``: the list that each partition goes to in the end. Without it, room is not kept for what has to come first.
-    ``kept_free``: bytes that its copies leave free on brokers in any case.
+    ``kept_free``: bytes that its copies leave free on brokers in any case. ``waiting``: bytes into and out of each
+    broker that are not in flight; None: not known.
 
     What a caller keeps between rounds, and is found from the statuses without it: ``few`` of the statuses, among them
     all in flight and all to be cancelled; the ``ready`` calls; the bytes ``coming`` to each broker at most.
@@ -78,6 +79,7 @@ class RebalanceShare:
     few: Mapping[TopicPartition, PartitionStatus] | None = None
     ready: ReadyCalls | None = None
     coming: Mapping[BrokerId, int] | None = None
+    waiting: BytesInOut | None = None
 
     @property
     def unsettled(self) -> Mapping[TopicPartition, PartitionStatus]:
@@ -119,7 +121,7 @@ def schedule(
     exceeds a cap on copies may run alone, or it would never start; a full disk is never exceeded. Cancels are never
     held back.
     """
-    usage = _Usage(ceilings, free_bytes, ListRoom(list_budget))
+    usage = _Usage(ceilings, Traffic(free_bytes, together(share.waiting for share in shares)), ListRoom(list_budget))
     turns = [_Turn(share, cluster, usage) for share in shares]
     for tp in cluster.partitions if in_flight is None else in_flight:
         state = cluster.partitions[tp]
@@ -167,10 +169,10 @@ class _Budget:
 class _Usage:
     """The steps in flight in the cluster and the chosen ones; the set only grows."""
 
-    def __init__(self, ceilings: Ceilings, free_bytes: Mapping[BrokerId, int], lists: ListRoom) -> None:
+    def __init__(self, ceilings: Ceilings, traffic: Traffic, lists: ListRoom) -> None:
         self.budget = _Budget(ceilings)
         self.lists = lists
-        self.traffic = Traffic(free_bytes)
+        self.traffic = traffic
         self.internal_leaders = 0
         self.reserved: Mapping[TopicPartition, Mapping[BrokerId, int]] = {}
 
@@ -184,9 +186,10 @@ class _Usage:
         else:
             self.budget.partitions += 1
         size = turn.share.sizes.get(tp, 0) if turn else 0
+        left = chain_left(state, turn.share.goals.get(tp, ()), size) if turn else 0
         for broker in state.adding:
-            arrived = size if broker in state.isr else replica_bytes.get((tp, broker), 0)
-            self.traffic.add(state.leader, broker, max(0, size - arrived))
+            arrived = size if broker in state.isr else min(size, replica_bytes.get((tp, broker), 0))
+            self.traffic.add(state.leader, broker, size - arrived, left)
 
 
 @dataclass(slots=True)
@@ -240,8 +243,8 @@ class _Turn:
             for ready in self._ready_classes():
                 self._take_at_once(ready)
                 self._take_copying(ready)
-        held_back = self._no_room, frozenset(self._list_full)
-        return Orders(tuple(sorted(self._cancels)), self._alters, tuple(self._elections), *held_back)
+        cancels, elections, full = tuple(sorted(self._cancels)), tuple(self._elections), frozenset(self._list_full)
+        return Orders(cancels, self._alters, elections, self._no_room, full)
 
     def _ready_classes(self) -> list[_Ready]:
         """Ready calls by class, in the order of precedence."""
@@ -282,8 +285,8 @@ class _Turn:
         disks, the lists of throttled replicas and the caps of all its new brokers had room to the end.
         """
         usage, limits = self._usage, self.share.limits
-        lefts = [left for budget in self._budgets if (left := budget.partitions_left) is not None]
         first = sorted(tp for pipe in ready.pipes for tp in pipe[:depth])
+        lefts = [left for budget in self._budgets if (left := budget.partitions_left) is not None]
         most = min(lefts, default=len(self.share.statuses))
         if usage.reserved or not self._lists_have_room({tp.topic for tp in first}, most, ready):
             return False
@@ -294,8 +297,7 @@ class _Turn:
             self._count_call(tp)
         taken = set(chosen)
         emptied = any(len(pipe) > depth and taken.issuperset(pipe[:depth]) for pipe in ready.pipes)
-        largest = max(self.share.sizes.get(pipe[0], 0) for pipe in ready.pipes)
-        kept = self.share.kept_free
+        largest, kept = max(self.share.sizes.get(pipe[0], 0) for pipe in ready.pipes), self.share.kept_free
         full = any(room - kept.get(broker, 0) < largest for broker, room in usage.traffic.room.items())
         if emptied or full or (ready.several and usage.traffic.shut(limits.per_broker_in)):
             usage.traffic, usage.internal_leaders, (self._budget, usage.budget) = before
@@ -326,8 +328,7 @@ class _Turn:
             waiting = {tp: call for tp, call in waiting.items() if tp not in fit}
 
     def _calls_of(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, Alter]:
-        found = ((tp, self.share.statuses[tp].call) for tp in tps)
-        return {tp: call for tp, call in found if isinstance(call, Alter)}
+        return {tp: call for tp in tps if isinstance(call := self.share.statuses[tp].call, Alter)}
 
     def _fit_the_lists(self, waiting: Mapping[TopicPartition, Alter]) -> Mapping[TopicPartition, Alter]:
         """The first of these calls whose entries fit into the lists of throttled replicas together."""
@@ -349,17 +350,18 @@ class _Turn:
         return fit
 
     def _pipes_of(self, calls: Mapping[TopicPartition, Alter]) -> Pipes:
-        limits = self.share.limits
+        share, states, limits = self.share, self._cluster.partitions, self.share.limits
         return Pipes(
             list(calls),
             [call.until_in_sync for call in calls.values()],
-            self.share.sizes,
-            self._cluster.partitions,
+            share.sizes,
+            states,
             self._usage.traffic,
             limits.per_broker_in,
             limits.per_broker_out,
             self._usage.reserved,
-            self.share.kept_free,
+            share.kept_free,
+            [chain_left(states.get(tp), share.goals.get(tp, ()), share.sizes.get(tp, 0)) for tp in calls],
         )
 
     def _send(self, tp: TopicPartition) -> None:
@@ -394,5 +396,4 @@ class _Turn:
 
     def _most_copies(self) -> int | None:
         """How many new replicas the next step may add; None: any number."""
-        found = [most for budget in self._budgets if (most := budget.most_copies) is not None]
-        return min(found, default=None)
+        return min((most for budget in self._budgets if (most := budget.most_copies) is not None), default=None)

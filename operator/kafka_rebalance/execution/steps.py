@@ -13,6 +13,7 @@ list that the first call leaves, the next step is the second call.
 6. A call that Kafka would not complete is not sent: the partition waits.
 """
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from kafka_rebalance.model.topology import BrokerId, Replicas
@@ -71,7 +72,7 @@ class StepRules:
 
     parallel_replicas: int
     min_insync: int = 1
-    alive: frozenset[BrokerId] | None = None
+    alive: AbstractSet[BrokerId] | None = None
 
     def is_alive(self, broker: BrokerId) -> bool:
         """Whether the broker can take part in replication now."""
@@ -187,7 +188,8 @@ def _order(
     if waiting_leader and present.replicas[0] in kept:
         ordered.remove(present.replicas[0])
         ordered.insert(0, present.replicas[0])
-    return tuple(ordered)
+    step = tuple(ordered)
+    return target if step == target else step  # the same object: most steps of a large run lead to the target
 
 
 def _calls(present: Present, wanted: Replicas, target: Replicas, rules: StepRules) -> tuple[Call, ...]:

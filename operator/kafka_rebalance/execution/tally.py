@@ -19,6 +19,10 @@ from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionStat
 from kafka_rebalance.reasons import Reason
 
 BytesAt = Mapping[BrokerId, int]
+_AHEAD = {MovePhase.READY, MovePhase.WAITING}
+
+
+_NO_LEADER = BrokerId(-1)
 
 
 class _Share(NamedTuple):
@@ -48,7 +52,8 @@ class Tally:
     judged: Mapping[TopicPartition, PartitionStatus] = field(default_factory=dict)
     """The statuses that it is about."""
     open: Mapping[TopicPartition, PartitionMove] = field(default_factory=dict)
-    _shares: Mapping[TopicPartition, _Share] = field(default_factory=dict)
+    _shares: Mapping[TopicPartition, _Share | BrokerId] = field(default_factory=dict)
+    """Of a partition that still has its list from before the run, as most have: only its leader, see ``_untouched``."""
     _sums: Mapping[str, int] = field(default_factory=dict)
     _into: BytesAt = field(default_factory=dict)
     _out_of: BytesAt = field(default_factory=dict)
@@ -77,17 +82,19 @@ class Tally:
         """After these partitions have changed, or their statuses, which are among ``judged``."""
         sums, into = Counter(self._sums), Counter(self._into)
         out_of, coming = Counter(self._out_of), Counter(self.coming)
-        opened, shares = dict(self.open), dict[TopicPartition, _Share]()
+        opened, shares = dict(self.open), dict[TopicPartition, _Share | BrokerId]()
         for move in moves:
-            before = self._shares.get(move.tp)
-            now = _share_of(move, judged.get(move.tp), partitions.get(move.tp), self.direction, self.parallel_replicas)
+            before, status, state = self._shares.get(move.tp), judged.get(move.tp), partitions.get(move.tp)
+            leader = _untouched(move, status, state, self.direction)
+            now = _share_of(move, status, state, self.direction, self.parallel_replicas) if leader is None else leader
             if now == before:
                 continue
             shares[move.tp] = now
             if before is not None:
-                _add(before, move, -1, sums, into, out_of, coming)
-            _add(now, move, 1, sums, into, out_of, coming)
-            if now.open:
+                _add(_in_full(before, move, self.direction), move, -1, sums, into, out_of, coming)
+            share = _in_full(now, move, self.direction)
+            _add(share, move, 1, sums, into, out_of, coming)
+            if share.open:
                 opened[move.tp] = move
             else:
                 opened.pop(move.tp, None)
@@ -116,10 +123,38 @@ class Tally:
         )
         return found, sums.get("steps", 0)
 
+    @property
+    def waiting(self) -> tuple[BytesAt, BytesAt]:
+        """Bytes into and out of each broker of which no copy is in flight."""
+        return self._into, self._out_of
+
     def bytes_left(self, cluster: ClusterState, replica_bytes: ReplicaBytes) -> tuple[BytesAt, BytesAt]:
         """As ``progress.bytes_left``."""
         into, out_of = bytes_left(self.open.values(), self.judged, cluster, replica_bytes, self.direction)
         return Counter(self._into) + Counter(into), Counter(self._out_of) + Counter(out_of)
+
+
+def _untouched(
+    move: PartitionMove, status: PartitionStatus | None, state: PartitionState | None, direction: Direction
+) -> BrokerId | None:
+    """The leader of a partition that is where it starts and has everything ahead; None: its share has to be kept."""
+    if state is None or status is None or state.adding or state.removing or status.phase not in _AHEAD:
+        return None
+    start = move.origin if direction is Direction.FORWARD else move.target
+    if state.replicas != start or status.reason == Reason.FOREIGN_REASSIGNMENT:
+        return None
+    return state.leader if state.leader is not None else _NO_LEADER
+
+
+def _in_full(kept: _Share | BrokerId, move: PartitionMove, direction: Direction) -> _Share:
+    """The share that is kept, or that follows from the leader of an untouched partition."""
+    if isinstance(kept, _Share):
+        return kept
+    forward = direction is Direction.FORWARD
+    start, goal = (move.origin, move.target) if forward else (move.target, move.origin)
+    new = tuple([b for b in goal if b not in start])
+    leader = kept if new and kept != _NO_LEADER else None
+    return _Share(len(new), 0, False, False, 0, new, new, leader, False)
 
 
 def _share_of(

@@ -77,6 +77,12 @@ class TestJudge:
         status = judge_replica(MOVE, LogDirReading(), DONE, FORWARD)
         assert (status.phase, status.reason) == (MovePhase.WAITING, "LogDirsUnknown")
 
+    def test_a_rollback_without_it(self):
+        """A replica that the rollback removes needs no log dir: a broker that describes none holds up nothing."""
+        assert judge_replica(COMES, LogDirReading(), DONE, ROLLBACK).phase is MovePhase.DONE
+        for move, direction in ((MOVE, ROLLBACK), (COMES, REVERT), (COMES, FORWARD)):
+            assert judge_replica(move, LogDirReading(), DONE, direction).phase is MovePhase.WAITING
+
     def test_its_partition_comes_first(self):
         """A replica that is being reassigned would be copied for nothing."""
         assert judged(MOVE, A, partition=PartitionStatus(MovePhase.IN_FLIGHT)).phase is MovePhase.WAITING

@@ -26,8 +26,8 @@ def moves(draw):
 
 
 @st.composite
-def partition_states(draw, tp):
-    replicas = draw(LISTS)
+def partition_states(draw, move):
+    tp, replicas = move.tp, draw(st.one_of(LISTS, st.sampled_from([move.origin, move.target])))
     isr = frozenset(draw(st.sets(st.sampled_from(replicas))))
     adding = draw(st.sets(st.sampled_from(replicas))) - {replicas[0]}
     leader = draw(st.one_of(st.none(), st.sampled_from(replicas)))
@@ -53,7 +53,7 @@ def test_the_sums_are_those_of_all_partitions(data, planned, direction, r, on_di
     for _ in range(4):
         changed = data.draw(st.sets(st.sampled_from(TPS))) if tally else TPS
         statuses |= {tp: data.draw(STATUSES) for tp in changed}
-        states = {**states, **{tp: data.draw(partition_states(tp)) for tp in changed}}
+        states = {**states, **{move.tp: data.draw(partition_states(move)) for move in planned if move.tp in changed}}
         states = {tp: state for tp, state in states.items() if tp not in changed or data.draw(st.booleans())}
         cluster, judged = ClusterState("c", {}, states), dict(statuses)
         again = [move for move in planned if move.tp in changed]

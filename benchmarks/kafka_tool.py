@@ -1,0 +1,208 @@
+"""How long the operator and Kafka's own tool take for the same plan, on real brokers and a real API server.
+
+python -m benchmarks.kafka_tool [--rounds 2] [--only large small tiny] [--write docs/benchmarks.md]
+
+Six brokers; three have all replicas and the other three get them. Each round carries out the plan of the operator
+twice, on topics that were filled alike: by a KafkaRebalance, from ``kubectl apply`` to Succeeded, and by
+``kafka-reassign-partitions --execute`` with this plan in its file, from the start of Java to the last replica in sync.
+"""
+
+import argparse
+import contextlib
+import json
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from e2e.bench.judge import Key
+from e2e.bench.kafka import KafkaCluster
+from e2e.bench.kube import kube_cluster
+from e2e.bench.operator import OperatorProcess
+from e2e.rebalance import Rebalance
+from e2e.world import World, targets
+
+from benchmarks.results_page import publish
+from benchmarks.throttle_machine import Watched, idle_cores, machine_facts
+from benchmarks.throttle_stage import PROPERTIES, drop
+
+FULL, EMPTY = (1, 2, 3), (4, 5, 6)
+BEGIN, END = "<!-- kafka tool -->", "<!-- end of kafka tool -->"
+_REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+_EVERY = 0.05
+_LIMIT_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Case:
+    """``megabytes``: of all partitions, before replication. ``rate``: bytes per second and side; None: no throttle.
+
+    ``r``, ``p`` and ``leaders`` are KIP-435's R, P and L.
+    """
+
+    partitions: int
+    megabytes: int
+    rate: int | None
+    r: int
+    p: int
+    leaders: int
+
+    @property
+    def throttle(self) -> dict[str, Any]:
+        """As in the spec of a KafkaRebalance."""
+        return {"unlimited": True} if self.rate is None else {"leaderRate": self.rate, "followerRate": self.rate}
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """As in the spec of a KafkaRebalance."""
+        limits = {"parallelReplicaCount": self.r, "parallelPartitionCount": self.p}
+        return {**limits, "parallelLeaderMovements": self.leaders}
+
+
+_MIB = 2**20
+CASES: Mapping[str, Case] = {
+    "throttled": Case(60, 600, 20 * _MIB, 1, 100, 20),
+    "large": Case(12, 600, None, 1, 100, 20),
+    "small": Case(300, 300, None, 3, 1000, 1000),
+    "tiny": Case(300, 30, 1000 * _MIB, 1, 100, 100),
+    "defaults": Case(300, 300, None, 1, 100, 20),
+}
+
+
+@contextlib.contextmanager
+def stage() -> Iterator[World]:
+    """Six brokers in one rack, a controller, an API server and the operator."""
+    numbers: dict[str, int] = {}
+
+    def unique(name: str) -> str:
+        numbers[name] = numbers.get(name, 0) + 1
+        return f"{name}-{numbers[name]}"
+
+    with contextlib.ExitStack() as stack:
+        kube = stack.enter_context(kube_cluster())
+        kafka = stack.enter_context(KafkaCluster(dict.fromkeys((*FULL, *EMPTY), "r1"), properties=PROPERTIES))
+        operator = OperatorProcess(kube).install().start()
+        stack.callback(operator.close)
+        yield World(kafka, kube, operator, unique)
+
+
+def by_operator(world: World, case: Case) -> tuple[float, float, Mapping[Key, Sequence[int]], str]:
+    """Seconds, steps per second while it moved, the plan, and the topic."""
+    topic = filled(world, case)
+    before = {(topic, number): found for number, found in world.partitions(topic).items()}
+    execution = {**case.limits, "brokerSettleTime": "1s"}
+    began = time.monotonic()
+    rebalance = world.rebalance(
+        "tool", topic, throttle=case.throttle, brokers={"include": list(EMPTY)}, execution=execution
+    )
+    moving = float("nan")
+    deadline = began + _LIMIT_SECONDS
+    while (status := rebalance.get().get("status", {})) is not None and not succeeded(status):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"not finished: {json.dumps(status)}")
+        if moving != moving and status.get("progress", {}).get("startedAt"):
+            moving = time.monotonic()
+        time.sleep(_EVERY)
+    ended = time.monotonic()
+    steps = status.get("progress", {}).get("steps", {}).get("completed", 0) or case.partitions * -(-3 // case.r)
+    plan = targets(world.planned(rebalance, before))
+    world.assert_reached(plan)
+    end(rebalance)
+    return ended - began, steps / (ended - moving), plan, topic
+
+
+def by_kafka(world: World, case: Case, plan: Mapping[Key, Sequence[int]]) -> float:
+    """Seconds for the same plan; its throttle is removed afterwards with ``--verify``."""
+    topic = filled(world, case)
+    rows = [{"topic": topic, "partition": at, "replicas": list(to)} for (_, at), to in plan.items()]
+    wanted = {row["partition"]: set(row["replicas"]) for row in rows}
+    file = world.kafka.directory / f"{topic}.json"
+    file.write_text(json.dumps({"version": 1, "partitions": rows}))
+    where = ("--bootstrap-server", world.kafka.bootstrap_servers, "--reassignment-json-file", str(file))
+    limit = () if case.rate is None else ("--throttle", str(case.rate))
+    argv = world.kafka.jars.java(_REASSIGN, *where, "--execute", *limit, role="tool")
+    began = time.monotonic()
+    with world.reassignments() as listed:
+        subprocess.run(argv, check=True, capture_output=True)
+        while listed():
+            time.sleep(_EVERY)
+    while any(found.isr != wanted[number] for number, found in world.partitions(topic).items()):
+        time.sleep(_EVERY)
+    took = time.monotonic() - began
+    world.kafka.run_tool(_REASSIGN, *where, "--verify")
+    drop(world, topic)
+    return took
+
+
+def filled(world: World, case: Case) -> str:
+    """A topic on the brokers that are to be emptied."""
+    lists = [[FULL[(at + place) % 3] for place in range(3)] for at in range(case.partitions)]
+    return world.topic("moved", lists, case.megabytes * 1_000_000 // case.partitions)
+
+
+def succeeded(status: Mapping[str, Any]) -> bool:
+    """Whether the condition Succeeded is True."""
+    return any(row["type"] == "Succeeded" and row["status"] == "True" for row in status.get("conditions", ()))
+
+
+def end(rebalance: Rebalance) -> None:
+    """Delete the resource, which has ended."""
+    rebalance.delete()
+    rebalance.wait_gone()
+
+
+def row_of(case: Case, ours: Sequence[float], steps: Sequence[float], theirs: Sequence[float], watched: Watched) -> str:
+    """A line of the table."""
+    ratio = statistics.mean(ours) / statistics.mean(theirs)
+    rate = "none" if case.rate is None else f"{case.rate // _MIB} MiB/s"
+
+    def each(values: Sequence[float]) -> str:
+        return ", ".join(f"{value:.1f}" for value in values)
+
+    cells = (
+        f"{case.partitions}, {case.megabytes} MB", rate, f"{case.r}, {case.p}, {case.leaders}", each(ours),
+        each(theirs), f"{ratio:.2f}", ", ".join(f"{value:.0f}" for value in steps),
+        f"{watched.load:.1f}", f"{watched.others:.1f}",
+    )  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+HEAD = (
+    "| Partitions, data before replication | Rate | R, P, L | Operator, s | Kafka's tool, s | Ratio | Steps/s | Load | "
+    "Cores of others |"
+)
+
+
+def main() -> None:
+    """Measure the chosen cases, and print or write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--write", type=Path, help="the document whose table is replaced")
+    options = parser.parse_args()
+    idle = idle_cores()
+    lines = [HEAD, "|" + " --- |" * (HEAD.count("|") - 1)]
+    with stage() as world:
+        facts = ", ".join(f"{name} {value}" for name, value in machine_facts(world, idle).items())
+        print(facts, *lines, sep="\n", flush=True)
+        for name in options.only:
+            case = CASES[name]
+            ours, steps, theirs = list[float](), list[float](), list[float]()
+            with Watched() as watched:
+                for _ in range(options.rounds):
+                    took, rate, plan, topic = by_operator(world, case)
+                    drop(world, topic)
+                    ours.append(took)
+                    steps.append(rate)
+                    theirs.append(by_kafka(world, case, plan))
+            lines.append(row_of(case, ours, steps, theirs, watched))
+            print(lines[-1], flush=True)
+    if options.write is not None:
+        publish("\n".join((f"Measured on: {facts}.", "", *lines)), options.write, BEGIN, END)
+
+
+if __name__ == "__main__":
+    main()
