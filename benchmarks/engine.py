@@ -40,6 +40,22 @@ ARRIVING = 50
 _SETTLING = 15
 
 
+def engine_of(info: Any, kafka: Any, kube: Any, clock: Any) -> Any:
+    """The operator's engine of one cluster, without load models and history."""
+    from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
+    from kafka_rebalance.reconcile.act.resources import Resources
+    from kafka_rebalance.reconcile.engine import ClusterEngine
+    from kafka_rebalance.reconcile.state.record import Stores
+    from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
+
+    async def no_model(_cluster_id: str) -> None:
+        return None
+
+    stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
+    keeper = ThrottleKeeper(info.cluster_id, kafka, LedgerStore(kube), clock.monotonic)
+    return ClusterEngine(info, kafka, Resources(kube, clock.now), stores, keeper, no_model, lambda: None, clock)
+
+
 class Bench:
     """One engine with one rebalance that moves about this many partitions, in this process."""
 
@@ -60,23 +76,9 @@ class Bench:
 
     def start(self) -> None:
         """Start the operator, or start it again: only stored state is left."""
-        from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
-        from kafka_rebalance.reconcile.act.resources import Resources
-        from kafka_rebalance.reconcile.engine import ClusterEngine
         from kafka_rebalance.reconcile.state.rebalance import Rebalance
-        from kafka_rebalance.reconcile.state.record import Stores
-        from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 
-        async def no_model(_cluster_id: str) -> None:
-            return None
-
-        kube, clock = self.kube, self.clock
-        stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
-        keeper = ThrottleKeeper("c", self.kafka, LedgerStore(kube), clock.monotonic)
-        resources = Resources(kube, clock.now)
-        self.engine = ClusterEngine(
-            self.cluster.info, self.kafka, resources, stores, keeper, no_model, lambda: None, clock
-        )
+        self.engine = engine_of(self.cluster.info, self.kafka, self.kube, self.clock)
         for body in self.server.resources.values():
             self.engine.rebalances[body["metadata"]["uid"]] = Rebalance.of(body)
 
@@ -127,18 +129,21 @@ class Bench:
         return time.process_time() - began - self.meter.fake_seconds, max(self.meter.slices)
 
     async def measured(self, rounds: int) -> dict[str, Any]:
-        """Everything, in this order: open, restart, rounds, a dead broker."""
+        """Everything, in this order: open, rounds, restart, a dead broker."""
         self.meter.watch()
         self.apply()
         opened = await self.until(lambda: bool(self.cluster.in_flight))
         await self.until(lambda: self.cluster.in_flight >= IN_FLIGHT - ARRIVING)
-        self.start()
-        restarted = await self.until(lambda: self.rebalance.assessment.statuses.copying)
         for _ in range(_SETTLING):
             await self.round()
         self.meter.clear()
         each = [await self.round() for _ in range(rounds)]
         slices, requests, brokers = self.meter.slices, self.meter.requests, self.meter.per_broker
+        peak = status("VmHWM")
+        self.start()
+        restarted = await self.until(lambda: self.rebalance.assessment.statuses.copying)
+        for _ in range(_SETTLING):
+            await self.round()
         # The dead broker's copies stay in flight, and the gate closes.
         self.cluster.die(max(self.cluster.brokers))
         self.meter.clear()
@@ -159,7 +164,7 @@ class Bench:
                 for kind in ("config", "log dirs")
             },
             "status": self.status_bytes,
-            "MB": (status("VmHWM"), self.before_mb),
+            "MB": (peak, self.before_mb),
             "load": os.getloadavg()[0],
         }
 

@@ -1,7 +1,8 @@
 """A Kafka cluster and an API server in memory for the benchmark of rounds: answers are indexed, counted and timed.
 
 What they cost is measured by itself, so that it can be subtracted: each call runs between two returns to the event
-loop, and `Meter` knows which slices of the loop are theirs. As from the adapters, every answer consists of new objects.
+loop, and `Meter` knows which slices of the loop are theirs. As from the adapters, every answer consists of new objects,
+in which equal lists are one.
 """
 
 import asyncio
@@ -90,7 +91,8 @@ class Metered:
             meter.per_broker.update((PER_BROKER[name], broker) for broker in args[0])
         elif self._kind == "kafka":
             everything = name == "describe_partitions" and (not args or args[0] is None)
-            meter.requests["cluster"] += CLUSTER_REQUESTS.get(name, 1) + everything
+            was_listed = name == "describe_partitions" and len(args) > 1
+            meter.requests["cluster"] += CLUSTER_REQUESTS.get(name, 1) + everything - was_listed
         else:
             meter.requests["API server"] += 1
 
@@ -117,9 +119,10 @@ class LargeCluster(KafkaInMemory):
                 self.held[broker][tp] = self.sizes[tp]
         self.slow = set(self.brokers)
 
-    async def describe_partitions(self, topics: Iterable[str] | None = None) -> Answers:
+    async def describe_partitions(self, topics: Iterable[str] | None = None, _listed: Any = None) -> Answers:
         names = self._of_topic if topics is None else [t for t in topics if t in self._of_topic]
-        return Answers({(new := _new(self.states[tp])).tp: new for name in names for tp in self._of_topic[name]})
+        share = dict[Any, Any]().setdefault
+        return Answers({(new := _new(self.states[tp], share)).tp: new for name in names for tp in self._of_topic[name]})
 
     async def topic_ids(self, topics: Iterable[str] | None = None) -> Answers:
         names = self._of_topic if topics is None else [t for t in topics if t in self._of_topic]
@@ -174,7 +177,8 @@ class LargeCluster(KafkaInMemory):
             self.held[broker].pop(tp, None)
 
 
-def _new(state: PartitionState) -> PartitionState:
+def _new(state: PartitionState, share: Any) -> PartitionState:
     tp = TopicPartition(state.tp.topic, state.tp.partition)
-    isr = frozenset(list(state.isr))
-    return PartitionState(tp, state.topic_id, state.replicas, isr, state.leader, state.adding, state.removing)
+    replicas, isr = (*state.replicas,), frozenset([*state.isr])
+    replicas, isr = share(replicas, replicas), share(isr, isr)
+    return PartitionState(tp, state.topic_id, replicas, isr, state.leader, state.adding, state.removing)

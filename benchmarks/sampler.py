@@ -1,10 +1,11 @@
 """What a sample costs the sampler itself: its rows and the file, with what consumer groups have committed.
 
-python -m benchmarks.sampler [--partitions 10000] [--groups 50] [--samples 5] [--latency 0.05]
+python -m benchmarks.sampler [--real] [--partitions 10000] [--groups 50] [--samples 5] [--latency 0.05]
 
-The cluster is in memory: six brokers, three replicas, and each group has committed offsets of one partition in five.
-Each call of the client is answered after ``--latency`` seconds, and as Python objects: what the clients need to parse
-the answers of real brokers is not measured. CPU is that of this process.
+With ``--real``, four brokers of the test bench run on this machine, with two replicas of each partition (three minutes
+and 3 GB). Otherwise the cluster is in memory: six brokers, three replicas. Each call of the client is then answered
+after ``--latency`` seconds, and as Python objects: what the clients need to parse the answers of brokers is not
+measured. Each group has committed offsets of one partition in five. CPU is that of this process.
 """
 
 import argparse
@@ -17,6 +18,8 @@ from typing import Any, cast
 
 from benchmarks.planning import machine
 from benchmarks.planning_report import line, measured_on
+from benchmarks.sampler_cluster import EACH, PER_TOPIC, RF, real_cluster
+from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import (
     Answers,
     ClusterInfo,
@@ -26,6 +29,7 @@ from kafka_rebalance.kafka.ports import (
     LogDir,
     OffsetRange,
 )
+from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.pipeline.sample_manifests import write_batch
 from kafka_rebalance.pipeline.sampler import Sampler
@@ -33,15 +37,13 @@ from kafka_rebalance.pipeline.sampler import Sampler
 HEAD = ["partitions", "groups", "committed offsets", "sample", "seconds", "CPU seconds", "of it to store", "load"]
 _BROKERS = tuple(map(BrokerId, range(6)))
 _RF = 3
-_PER_TOPIC = 100
-_EACH = 5
 
 
 class _Cluster:
     """Answers what the sampler asks."""
 
     def __init__(self, partitions: int, groups: int, latency: float) -> None:
-        tps = [TopicPartition(f"topic-{n // _PER_TOPIC:04d}", n % _PER_TOPIC) for n in range(partitions)]
+        tps = [TopicPartition(f"topic-{n // PER_TOPIC:04d}", n % PER_TOPIC) for n in range(partitions)]
         lists = [tuple(_BROKERS[(n + place) % len(_BROKERS)] for place in range(_RF)) for n in range(partitions)]
         self._latency = latency
         self._states = {
@@ -56,7 +58,7 @@ class _Cluster:
             )
             for b in _BROKERS
         }
-        self._committed = {f"group-{g:03d}": dict.fromkeys(tps[g % _EACH :: _EACH], 10**6) for g in range(groups)}
+        self._committed = {f"group-{g:03d}": dict.fromkeys(tps[g % EACH :: EACH], 10**6) for g in range(groups)}
 
     async def _answer(self, found: Any) -> Any:
         await asyncio.sleep(self._latency)
@@ -84,9 +86,9 @@ class _Cluster:
         return await self._answer(Answers(self._committed))
 
 
-async def measure(partitions: int, groups: int, samples: int, latency: float) -> None:
-    """Print a row for each sample."""
-    sampler = Sampler(cast("KafkaReader", _Cluster(partitions, groups, latency)), consumer_groups=groups > 0)
+async def measure(kafka: KafkaReader, partitions: int, replicas: int, groups: int, samples: int) -> None:
+    """Print a row for each sample. ``replicas``: of each partition."""
+    sampler = Sampler(kafka, consumer_groups=groups > 0)
     with tempfile.TemporaryDirectory() as lake:
         for number in range(samples):
             began, cpu = time.monotonic(), time.process_time()
@@ -94,16 +96,40 @@ async def measure(partitions: int, groups: int, samples: int, latency: float) ->
             taken = time.process_time()
             await asyncio.to_thread(write_batch, lake, batch)
             used = time.process_time()
+            seconds = time.monotonic() - began
             committed = sum(len(row.groups) for row in batch.commits)
-            assert (len(batch.rows), committed) == (partitions * _RF + len(_BROKERS), groups * (partitions // _EACH))
+            known = sum(row.size_bytes is not None for row in batch.rows if (row.topic or "").startswith("topic-"))
+            assert (known, committed) == (partitions * replicas, groups * (partitions // EACH))
             cells = [f"{partitions:,}", str(groups) if groups else "not read", f"{committed:,}", str(number + 1)]
-            cells += [f"{time.monotonic() - began:.1f}", f"{used - cpu:.1f}", f"{used - taken:.1f}"]
+            cells += [f"{seconds:.1f}", f"{used - cpu:.1f}", f"{used - taken:.1f}"]
             print(line([*cells, f"{os.getloadavg()[0]:.1f}"]), flush=True)
+
+
+async def _real(bootstrap_servers: str, partitions: int, groups: int, samples: int) -> None:
+    admin = connect(ConnectionSettings(bootstrap_servers))
+    try:
+        await measure(admin, partitions, RF, groups, samples)
+    finally:
+        await admin.close()
+
+
+def _both(options: argparse.Namespace) -> None:
+    """Without consumer groups, and with them."""
+    asked = [(options.partitions, groups, options.samples) for groups in (0, options.groups)]
+    if options.real:
+        with real_cluster(options.partitions, options.groups) as bootstrap_servers:
+            for partitions, groups, samples in asked:
+                asyncio.run(_real(bootstrap_servers, partitions, groups, samples))
+        return
+    for partitions, groups, samples in asked:
+        cluster = cast("KafkaReader", _Cluster(partitions, groups, options.latency))
+        asyncio.run(measure(cluster, partitions, _RF, groups, samples))
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--real", action="store_true", help="measure with real brokers")
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--groups", type=int, default=50)
     parser.add_argument("--samples", type=int, default=5)
@@ -111,8 +137,7 @@ def main() -> None:
     options = parser.parse_args()
     print(line(HEAD))
     print(line(["---"] * len(HEAD)))
-    for groups in (0, options.groups):
-        asyncio.run(measure(options.partitions, groups, options.samples, options.latency))
+    _both(options)
     print()
     print(measured_on(machine()))
 
