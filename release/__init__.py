@@ -1,0 +1,1 @@
+"""What a release consists of, made by one command from one commit. `python -m release --help` has the options."""
