@@ -18,20 +18,37 @@ _BCRYPT = "$2b$04$1OjiHyO6zImBEktyHSx.7ePW4mwlFY26WHj3perYNjq1VdNxOuQkm"
 """Of the password."""
 
 
+def promtool(*arguments: str, at: Path, standard_input: str = "") -> str:
+    """Run promtool in this directory; returns what it prints. AssertionError if it finds something wrong."""
+    done = subprocess.run(
+        [str(_programs() / "promtool"), *arguments],
+        cwd=at,
+        input=standard_input,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
 @contextmanager
-def prometheus_server(place: Path, history: str = "", scraped: int | None = None) -> Iterator[str]:
+def prometheus_server(
+    place: Path, history: str = "", scraped: int | None = None, rules: Path | None = None
+) -> Iterator[str]:
     """Runs the server, which asks for `USER` and `PASSWORD`; yields its URL.
 
     ``history``: samples with times, in the OpenMetrics format. ``scraped``: port of an exporter, scraped each second.
+    ``rules``: a rule file, evaluated each second.
     """
-    programs = cached("prometheus/debian", _install) / "usr/bin"
-    data, port = place / "data", reserve_port()
+    programs, data, port = _programs(), place / "data", reserve_port()
     if history:
         (place / "history.txt").write_text(history)
-        _run(f"{programs}/promtool", "tsdb", "create-blocks-from", "openmetrics", "history.txt", str(data), at=place)
+        promtool("tsdb", "create-blocks-from", "openmetrics", "history.txt", str(data), at=place)
     targets = f"[127.0.0.1:{scraped}]" if scraped else "[]"
+    evaluated = f"global: {{evaluation_interval: 1s}}\nrule_files: ['{rules}']\n" if rules else ""
     (place / "prometheus.yml").write_text(
-        "scrape_configs:\n- job_name: kafka\n  scrape_interval: 1s\n  scrape_timeout: 1s\n"
+        f"{evaluated}scrape_configs:\n- job_name: kafka\n  scrape_interval: 1s\n  scrape_timeout: 1s\n"
         f"  static_configs: [{{targets: {targets}}}]\n"
     )
     (place / "web.yml").write_text(f"basic_auth_users: {{{USER}: {_BCRYPT}}}\n")
@@ -61,6 +78,10 @@ def prometheus_server(place: Path, history: str = "", scraped: int | None = None
     finally:
         server.stop()
         release_port(port)
+
+
+def _programs() -> Path:
+    return cached("prometheus/debian", _install) / "usr/bin"
 
 
 def _install(place: Path) -> None:

@@ -14,6 +14,7 @@ from tests.arch.state_transitions import transitions
 
 from kafka_rebalance.api.conditions import ReadySummary
 from kafka_rebalance.api.rebalance_states import FIRST, GROUPS, STATES, Node, StateGroup
+from kafka_rebalance.reasons import Reason
 
 BEGIN, END = "<!-- states: begin -->", "<!-- states: end -->"
 
@@ -36,7 +37,7 @@ arrow from or to a box holds for each state in the box.
 - `Ready` is True in {done}. `Stalled` is True in {stuck}. `Reconciling` is True in all others.
 - Every other reason of `Ready` is a problem; [Conditions](conditions.md) explains all reasons. `Stalled` is True. A
   problem may interrupt any state; afterwards the state is one that the interrupted state can reach. The first status
-  says {first}, or a problem.
+  says {first}, or a problem. It is a state in Ended if the resource had ended before it was restored from a backup.
 - A resource is gone at once when it is deleted and no step was sent to Kafka, the run is closed, or `deletionPolicy` is
   `Abandon`.
 """
@@ -50,7 +51,7 @@ def section() -> str:
         within=_listed([str(group) for group in GROUPS if (group, group) in transitions()]),
         done=_listed([f"`{reason}`" for reason, state in STATES.items() if state.summary is ReadySummary.DONE]),
         stuck=_listed([f"`{reason}`" for reason, state in STATES.items() if state.summary is ReadySummary.STUCK]),
-        first=_listed([f"`{node}`" for node in FIRST], "or"),
+        first=_listed([f"`{node}`" for node in FIRST if isinstance(node, Reason)], "or"),
     )
 
 

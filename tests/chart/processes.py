@@ -21,17 +21,17 @@ from e2e.bench.kube import KubeCluster, KubectlError
 from e2e.bench.ports import release_port, reserve_port
 from e2e.bench.process import Child
 
-_HEALTH_PORT = "--health-port="
+_HEALTH_PORT, _METRICS_PORT = "--health-port=", "--metrics-port="
 _TURN_SECONDS = 0.2
 
 
 @dataclass
 class _Process:
-    """The process of one Pod. ``told`` is the last state sent to the API server."""
+    """The process of one Pod. ``ports``: by option; ``told`` is the last state sent to the API server."""
 
     pod: dict[str, Any]
     child: Child
-    port: int | None
+    ports: dict[str, int]
     told: str = ""
 
     @property
@@ -39,7 +39,8 @@ class _Process:
         """Running, Ready, or its exit code."""
         if not self.child.running:
             return str(self.child.stop())
-        return "Ready" if self.port and _answers(self.port) else "Running"
+        port = self.ports.get(_HEALTH_PORT)
+        return "Ready" if port and _answers(port) else "Running"
 
 
 class PodProcesses:
@@ -102,8 +103,12 @@ class PodProcesses:
         (container,) = pod["spec"]["containers"]
         name = pod["metadata"]["name"]
         program, *rest = [*container["command"], *container["args"]]
-        port = reserve_port() if any(argument.startswith(_HEALTH_PORT) for argument in rest) else None
-        rest = [f"{_HEALTH_PORT}{port}" if argument.startswith(_HEALTH_PORT) else argument for argument in rest]
+        options = [f"{argument.partition('=')[0]}=" for argument in rest]
+        ports = {option: reserve_port() for option in options if option in {_HEALTH_PORT, _METRICS_PORT}}
+        rest = [
+            f"{option}{ports[option]}" if option in ports else argument
+            for option, argument in zip(options, rest, strict=True)
+        ]
         account = self._cluster.service_account_kubeconfig(self._namespace, pod["spec"]["serviceAccountName"])
         given = {
             entry["name"]: entry.get("value") or _field(pod, entry["valueFrom"]["fieldRef"]["fieldPath"])
@@ -114,7 +119,7 @@ class PodProcesses:
         self.logs.pop(name, None)  # of an earlier Pod with the same name
         self.logs[name] = log
         command = [str(Path(sys.executable).parent / program), *rest]
-        return _Process(pod, Child(command, log=log, env=env, cwd=self._cluster.directory), port)
+        return _Process(pod, Child(command, log=log, env=env, cwd=self._cluster.directory), ports)
 
     def _tell(self, process: _Process, state: str) -> None:
         """Update the status as a kubelet does. A Pod that was just deleted is handled in the next round."""
@@ -143,8 +148,8 @@ class PodProcesses:
         process.told = state
 
     def _forget(self, process: _Process) -> None:
-        if process.port is not None:
-            release_port(process.port)
+        for port in process.ports.values():
+            release_port(port)
 
 
 def _field(pod: dict[str, Any], path: str) -> str:

@@ -27,6 +27,7 @@ from tests.chart.rendering import (
 from tests.chart.rule_triples import triples
 from tests.chart.values_table import undescribed, with_table
 
+from kafka_rebalance.app.metrics_port import PATH
 from kafka_rebalance.app.probes import PROBES
 from kafka_rebalance.cli.main import cli
 from kafka_rebalance.pipeline.size_history import HORIZONS, LONGEST, days_needed
@@ -288,7 +289,9 @@ class TestObjects:
     @pytest.mark.parametrize("case", CASES)
     def test_name_only_paths_that_the_operator_serves(self, case: str) -> None:
         """Probes, and anything else that would send requests to the operator."""
-        assert {path for manifest in rendered(case) for path in _http_paths(manifest)} == set(PROBES)
+        manifests = rendered(case)
+        scraped = {PATH} if any(manifest["kind"] == "PodMonitor" for manifest in manifests) else set()
+        assert {path for manifest in manifests for path in _http_paths(manifest)} == set(PROBES) | scraped
 
     @pytest.mark.parametrize("case", CASES)
     def test_have_a_place_and_the_recommended_labels(self, case: str) -> None:

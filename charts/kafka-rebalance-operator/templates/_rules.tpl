@@ -6,6 +6,10 @@
 - apiGroups: [kafkarebalance.dev]
   resources: [kafkarebalances, kafkareassignmentthrottles]
   verbs: [get, list, watch, patch]
+# After spec.ttlSecondsAfterFinished.
+- apiGroups: [kafkarebalance.dev]
+  resources: [kafkarebalances]
+  verbs: [delete]
 - apiGroups: [kafkarebalance.dev]
   resources: [kafkaconnections]
   verbs: [list, watch]

@@ -19,10 +19,14 @@ from kafka_rebalance.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class LocalOrder:
-    """``back``: roll back. ``undo``: the hash of the plan whose run has succeeded and is to be undone first."""
+    """``back``: roll back. ``undo``: the hash of the plan whose run has succeeded and is to be undone first.
+
+    ``cancelled``: a command has deleted it, so its deletion policy is the one that counts.
+    """
 
     back: bool = False
     undo: str = ""
+    cancelled: bool = False
 
     def manifest(self, wanted: Mapping[str, Any], stored: Json | None) -> Mapping[str, Any]:
         """The resource to apply. On the way back, what is planned stays as it was when it was carried out."""
@@ -30,7 +34,9 @@ class LocalOrder:
             return wanted
         spec = {name: value for name, value in wanted["spec"].items() if name not in PLANNING_FIELDS}
         spec |= {name: value for name, value in stored["spec"].items() if name in PLANNING_FIELDS}
-        return {**wanted, "spec": {**spec, "deletionPolicy": DeletionPolicy.ROLLBACK.value}}
+        if not self.cancelled:
+            spec["deletionPolicy"] = DeletionPolicy.ROLLBACK.value
+        return {**wanted, "spec": spec}
 
     async def give(self, kube: DirectoryObjects, namespace: str, name: str) -> None:
         """LocalOrder the undo, or the deletion of the resource."""
@@ -56,7 +62,7 @@ async def order_of(kube: DirectoryObjects, namespace: str, name: str, *, back: b
     if not back and (not begun or partially):
         return LocalOrder()
     if metadata.deleting or run is None:
-        return LocalOrder(back=True)
+        return LocalOrder(back=True, cancelled=metadata.deleting and not back)
     return LocalOrder(back=True, undo=_undo(run, f"{namespace}/{name}"))
 
 

@@ -13,6 +13,8 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import (
     CONNECTIONS,
@@ -23,30 +25,35 @@ from kafka_rebalance.api.v1alpha1 import (
 )
 from kafka_rebalance.app.load_model_files import LoadModelFiles
 from kafka_rebalance.app.local_order import LocalOrder, order_of
+from kafka_rebalance.app.observed_admin import observed
 from kafka_rebalance.app.run_history_files import RunHistoryFiles
 from kafka_rebalance.app.system_clock import SystemClock
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
-from kafka_rebalance.kube.api_errors import NotFound
+from kafka_rebalance.kube.change_requests import ChangeRequests
+from kafka_rebalance.kube.directory_client import carry_out_waiting
 from kafka_rebalance.kube.directory_objects import DirectoryObjects, GivenObjects
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.kube.record_files import RecordFiles
-from kafka_rebalance.kube.spec_changes import change
 from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest
+from kafka_rebalance.reconcile.decide.step_blocks import STOPPED
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.supervisor import Supervisor
+from kafka_rebalance.telemetry.kafka_call_metrics import KafkaCallMetrics
 
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.5
+_TTL = "ttlSecondsAfterFinished"
+"""Has no effect here: the directory is the record of what was carried out."""
 _RESTORE_LOOKS = 120
 """How often the end looks whether throttles are restored: a dead broker must not keep the run from ending."""
-_SUSPEND = {"spec": {"execution": {"suspend": True}}}
+_REQUEST_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +116,15 @@ async def run_locally(
     clock = SystemClock()
     kube = DirectoryObjects(await asyncio.to_thread(RecordFiles.to_write, settings.directory), clock.now)
     kube.given = manifests.given
+    requests = ChangeRequests(settings.directory)
     try:
+        await asyncio.to_thread(requests.open)
+        await carry_out_waiting(kube, requests)  # of a run that was killed, before the file may change their resources
         order = await order_of(kube, *manifests.where, back=settings.back)
         if order is None:
             return Ended(End.DONE, "nothing to roll back")
         await _apply(kube, manifests, order)
-        async with _supervised(kube, settings, connect, clock) as supervisor:
+        async with _supervised(kube, settings, connect, clock) as supervisor, _taking(kube, requests):
             return await _LocalRun(kube, supervisor, manifests.where, order, stop, show).followed()
     finally:
         await kube.close()
@@ -132,7 +142,9 @@ async def _apply(kube: DirectoryObjects, manifests: LocalManifests, order: Local
     for plural, other in manifests.others:
         await kube.apply(plural, other)
     stored = await kube.get(REBALANCES, namespace, name)
-    await kube.apply(REBALANCES, order.manifest(manifests.rebalance, stored))
+    manifest = order.manifest(manifests.rebalance, stored)
+    spec = {field: value for field, value in manifest["spec"].items() if field != _TTL}
+    await kube.apply(REBALANCES, {**manifest, "spec": spec})
     await order.give(kube, namespace, name)
 
 
@@ -142,10 +154,10 @@ async def _supervised(
 ) -> AsyncIterator[Supervisor]:
     """The supervisor of the operator; what its watch would deliver comes from the directory."""
     fence = Fence(is_leader=lambda: True)
-    history = RunHistoryFiles(settings.history, settings.load_models)
+    history, calls = RunHistoryFiles(settings.history, settings.load_models), KafkaCallMetrics(CollectorRegistry())
     supervisor = Supervisor(
         kube,
-        lambda connection: connect(connection, fence),
+        lambda connection: observed(connect(connection, fence), calls),
         LoadModelFiles(settings.load_models, clock.now),
         clock,
         history=history,
@@ -167,6 +179,26 @@ async def _supervised(
         await history.close()
 
 
+@contextlib.asynccontextmanager
+async def _taking(kube: DirectoryObjects, requests: ChangeRequests) -> AsyncIterator[None]:
+    """Carry out what commands hand in. After that, they find the directory unlocked and change it themselves."""
+
+    async def take() -> None:
+        while True:
+            try:
+                await carry_out_waiting(kube, requests)
+            except RebalanceError as error:
+                log.warning("a change that was handed in waits: %s", error.message)
+            await asyncio.sleep(_REQUEST_LOOK_SECONDS)
+
+    taking = asyncio.create_task(take())
+    try:
+        yield
+    finally:
+        taking.cancel()
+        await asyncio.wait([taking])
+
+
 class _LocalRun:
     """Follows one rebalance to its end."""
 
@@ -185,7 +217,6 @@ class _LocalRun:
         self._order = order
         self._stop = stop
         self._show = show
-        self._suspended = False
         self._uid = ""
         self._engine: ClusterEngine | None = None
 
@@ -207,17 +238,16 @@ class _LocalRun:
                 raise
             if ended is not None:
                 return await self._tidied(ended)
-            if self._suspended and await self._rests():
-                return await self._tidied(Ended(End.AT_REST, "stopped at a rest point: run it again to go on"))
-            if self._stop.is_set() and not self._suspended:
-                self._suspended = True
-                with contextlib.suppress(NotFound):  # it has just ended
-                    await change(self._kube, REBALANCES, self._namespace, self._name, lambda _: _SUSPEND)
+            if self._stop.is_set():
+                if self._engine is not None:
+                    self._engine.stop_steps()
+                if await self._rests():
+                    return await self._tidied(Ended(End.AT_REST, "stopped at a rest point: run it again to go on"))
             await self._pause()
 
     async def _pause(self) -> None:
         """Until the next look, or until it is to stop."""
-        waits = asyncio.sleep(_LOOK_SECONDS) if self._suspended else self._stop.wait()
+        waits = asyncio.sleep(_LOOK_SECONDS) if self._stop.is_set() else self._stop.wait()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_SECONDS):
                 await waits
@@ -285,5 +315,4 @@ class _LocalRun:
 
 def _begins_nothing(rebalance: RebalanceView) -> bool:
     """Between two rounds: whether the last one found it at rest and was not allowed to begin a step."""
-    blocked = rebalance.assessment.step_block is not None and rebalance.desired.spec.execution.suspend
-    return blocked and at_rest(rebalance)
+    return rebalance.assessment.step_block == STOPPED and at_rest(rebalance)

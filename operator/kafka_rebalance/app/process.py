@@ -8,12 +8,16 @@ once.
 import asyncio
 import logging
 import signal
-from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+from prometheus_client import CollectorRegistry
 
 from kafka_rebalance.app.health import ProcessState, Stage
 from kafka_rebalance.app.load_model_files import LoadModelFiles
+from kafka_rebalance.app.metrics_port import metrics_served
+from kafka_rebalance.app.observed_admin import observed
 from kafka_rebalance.app.probes import served
 from kafka_rebalance.app.resource_watch import Watch
 from kafka_rebalance.app.run_history_files import RunHistoryFiles
@@ -26,6 +30,9 @@ from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME, LeaseHolder
 from kafka_rebalance.model.bulk import collect_rarely
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.supervisor import Supervisor
+from kafka_rebalance.telemetry.exposition import SampleCollector, process_registry
+from kafka_rebalance.telemetry.kafka_call_metrics import KafkaCallMetrics
+from kafka_rebalance.telemetry.metric_families import Sample
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +45,9 @@ _DISCOVERY_SECONDS = 10.0
 class Settings:
     """The options of the command line.
 
-    ``namespaces`` empty: watch all; ``own_namespace`` None: where it runs; ``health_port`` 0: serve no probes.
-    ``require_connections``: refuse inline connections. ``history``: the lake for the steps of ended runs.
+    ``namespaces`` empty: watch all; ``own_namespace`` None: where it runs; ``health_port`` 0: serve no probes;
+    ``metrics_port`` 0: serve no metrics. ``require_connections``: refuse inline connections. ``history``: the lake for
+    the steps of ended runs.
     """
 
     identity: str
@@ -50,16 +58,24 @@ class Settings:
     health_port: int = 0
     require_connections: bool = False
     history: str | None = None
+    metrics_port: int = 0
 
 
 @dataclass
 class _Parts:
-    """What has been started so far, for the probes."""
+    """What has been started so far, for the probes and the metrics."""
 
     lease: LeaseHolder
+    registry: CollectorRegistry = field(default_factory=process_registry)
     stage: Stage = Stage.STANDBY
     supervisor: Supervisor | None = None
     watch: Watch | None = None
+
+    def samples(self) -> Iterator[Sample]:
+        """For the metrics. A standby knows nothing of clusters."""
+        yield Sample("leader", (), self.lease.is_leader())
+        if self.supervisor is not None:
+            yield from self.supervisor.samples()
 
     def state(self) -> ProcessState:
         """For the probes."""
@@ -89,7 +105,8 @@ async def run_operator(settings: Settings) -> None:
     # A client of its own: writes to the lease pass no fence, and hanging calls of the engines do not delay renewals.
     kube = KubeClient.connect(settings.own_namespace)
     parts = _Parts(LeaseHolder(kube, LEASE_NAME, settings.identity, clock, settings.lease_seconds))
-    async with served(settings.health_port, parts.state):
+    parts.registry.register(SampleCollector(parts.samples))
+    async with served(settings.health_port, parts.state), metrics_served(settings.metrics_port, parts.registry):
         acquiring = asyncio.create_task(parts.lease.acquire())
         await _first_of(stop.wait(), _ended(acquiring))
         if acquiring.done():
@@ -110,9 +127,10 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     fence = Fence(parts.lease.is_leader)
     kube = KubeClient.connect(settings.own_namespace, before_write=fence.check)
     history = RunHistoryFiles(settings.history, settings.load_models)
+    calls = KafkaCallMetrics(parts.registry)
     parts.supervisor = supervisor = Supervisor(
         kube,
-        lambda connection: connect(connection, fence),
+        lambda connection: observed(connect(connection, fence), calls),
         LoadModelFiles(settings.load_models, clock.now),
         clock,
         inline=not settings.require_connections,

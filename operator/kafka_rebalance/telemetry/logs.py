@@ -1,18 +1,60 @@
-"""One line per event on stderr, for people and log collectors. Secrets never get here: see `kafka.settings`."""
+"""One line per event on stderr: text for people, or JSON for log collectors. Secrets never get here: `kafka.settings`.
+
+A JSON line has the fields that are bound where it is written (cluster, resource, generation, plan), and those of its
+own. A line of text has them only in the audit log, because the messages name what they are about.
+"""
 
 import logging
 import sys
-import time
+from collections.abc import MutableMapping
+from typing import Any
+
+from kafka_rebalance.telemetry.audit_log import AUDIT
+
+_NOISY = ("kafka", "kopf", "urllib3", "kubernetes", "asyncio", "aiohttp")
+_OF_A_LINE = ("timestamp", "level", "logger", "event", "exception")
 
 
-def configure_logging(level: str) -> None:
+def configure_logging(level: str, *, as_json: bool = False) -> None:
     """Set up the root logger; libraries that log every request are limited to warnings."""
-    formatter = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
-    formatter.converter = time.gmtime
+    import structlog
+
+    fields: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.ExtraAdder(),
+        structlog.processors.TimeStamper("iso" if as_json else "%Y-%m-%dT%H:%M:%SZ", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    rendered: list[structlog.typing.Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
+    if as_json:
+        order = ["timestamp", "level", "logger", "message"]
+        rendered += [structlog.processors.EventRenamer("message"), _Ordered(order), structlog.processors.JSONRenderer()]
+    else:
+        rendered += [_as_text]
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(formatter)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=fields, processors=rendered))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    for noisy in ("kafka", "kopf", "urllib3", "kubernetes", "asyncio", "aiohttp"):
+    for noisy in _NOISY:
         logging.getLogger(noisy).setLevel(logging.WARNING)
     # It warns that signals are ignored outside the main thread, which is intended.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
+
+
+class _Ordered:
+    """Puts these fields first, for the eye."""
+
+    def __init__(self, first: list[str]) -> None:
+        self._first = first
+
+    def __call__(self, _logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        known = {name: line[name] for name in self._first if name in line}
+        return {**known, **{name: value for name, value in line.items() if name not in known}}
+
+
+def _as_text(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> str:
+    text = f"{line['timestamp']} {line['level'].upper():7} {line['logger']}: {line['event']}"
+    if line["logger"] == AUDIT:
+        text += "".join(f" {name}={value}" for name, value in line.items() if name not in _OF_A_LINE)
+    return "\n".join(filter(None, (text, line.get("exception"))))

@@ -5,19 +5,24 @@ import asyncio
 import pytest
 from tests.fakes.shared_clusters import Cluster
 
-from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES
+from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.app import local_run
 from kafka_rebalance.app.local_run import End, LocalManifests, LocalSettings, run_locally
+from kafka_rebalance.app.system_clock import SystemClock
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution import list_state, rate_state
 from kafka_rebalance.execution.reassignment_throttle import REPLICATION_RATES
+from kafka_rebalance.kube.change_requests import ChangeRequest, ChangeRequests
+from kafka_rebalance.kube.directory_client import DirectoryClient
 from kafka_rebalance.kube.directory_objects import GivenObjects
 from kafka_rebalance.kube.record_files import RecordFiles
+from kafka_rebalance.kube.spec_changes import change
 from kafka_rebalance.reconcile.decide import requeue
 from kafka_rebalance.reconcile.engine import ClusterEngine
 
 BEFORE = [[1]] * 4 + [[2]] * 4
 """On brokers 1 to 4: four replicas move."""
+R = (REBALANCES, "default", "r")
 KAFKA = {"kafka": {"bootstrapServers": "kafka:9092"}}
 ONE_AT_A_TIME = {"execution": {"parallelPartitionCount": 1}}
 
@@ -48,6 +53,7 @@ class Terminal:
         stop, states = asyncio.Event(), []
 
         def show(seen):
+            self.seen = seen
             ready = next((c.reason for c in seen.status.conditions if c.type == "Ready"), "")
             states.append(ready)
             if stop.is_set() and then is not None:
@@ -97,6 +103,13 @@ class TestToTheEnd:
         kafka.assign("t", 0, 4)
         assert (await terminal.run()).end is End.DONE
         assert kafka.altered == calls
+
+    async def test_a_time_to_live(self, terminal, kafka):
+        """It has no effect: the directory is the record of what was carried out."""
+        for _ in range(2):
+            ended = await terminal.run(ttlSecondsAfterFinished=0)
+            assert (ended.end, ended.message.partition(":")[0]) == (End.DONE, "Succeeded")
+        assert terminal.moved == 4
 
     async def test_what_the_file_has_besides(self, terminal, kafka):
         """Lists are read from a ConfigMap of the file."""
@@ -214,6 +227,104 @@ class TestEditedFile:
         await terminal.run(stops=lambda _: bool(kafka.flying), then=look, others=throttle(followerRate="2Mi"))
         assert seen[0][1] == str(2 * 2**20)
         assert kafka.values == {(1, REPLICATION_RATES[0]): "12345678"}
+
+
+class TestSecondTerminal:
+    """Commands change the resource while a run uses the directory, and between two runs."""
+
+    @pytest.fixture
+    def command(self, terminal):
+        """Changes the resource from a thread of its own: ``patch``, or None to delete it."""
+
+        def change_it(patch):
+            async def do():
+                kube = DirectoryClient(terminal.directory, SystemClock().now)
+                try:
+                    if patch is not None:
+                        await change(kube, *R, lambda _: patch)
+                    else:
+                        body = await kube.get(*R)
+                        await kube.delete_resource(*R, body["metadata"]["uid"])
+                finally:
+                    await kube.close()
+
+            return asyncio.to_thread(lambda: asyncio.run(do()))
+
+        return change_it
+
+    async def test_approved(self, terminal, kafka, command):
+        """The approval lasts: a start after a kill does not ask again."""
+        spec = {"approval": {"policy": "Manual"}, **ONE_AT_A_TIME}
+        approving = []
+
+        def approve(state):
+            if state == "AwaitingApproval" and not approving:
+                plan_hash = terminal.seen.status.plan.hash
+                approving.append(asyncio.ensure_future(command({"spec": {"approval": {"planHash": plan_hash}}})))
+            return False
+
+        with pytest.raises(asyncio.CancelledError):
+            await terminal.run(stops=approve, cuts=lambda _: bool(kafka.altered), **spec)
+        await approving[0]
+        ended = await terminal.run(**spec)
+        assert (ended.end, terminal.moved) == (End.DONE, 4)
+        assert "AwaitingApproval" not in terminal.states
+
+    async def test_suspended_and_resumed(self, terminal, kafka, command):
+        """Also from one run to the next, as long as the file says nothing else."""
+        await terminal.run(stops=lambda _: bool(kafka.altered), **ONE_AT_A_TIME)
+        moved = terminal.moved
+        await command({"spec": {"execution": {"suspend": True}}})
+        ended = await terminal.run(stops=lambda state: state == "Suspended", **ONE_AT_A_TIME)
+        assert (ended.end, terminal.moved) == (End.AT_REST, moved)
+        resuming = []
+
+        def resume(state):
+            if state == "Suspended" and not resuming:
+                resuming.append(asyncio.ensure_future(command({"spec": {"execution": {"suspend": False}}})))
+            return False
+
+        assert (await terminal.run(stops=resume, **ONE_AT_A_TIME)).end is End.DONE
+        await resuming[0]
+
+    @pytest.mark.parametrize(("policy", "end"), [("Rollback", End.DONE), ("Revert", End.PARTIAL)])
+    @pytest.mark.parametrize("between", [False, True], ids=["while-it-runs", "between-two-runs"])
+    async def test_cancelled(self, terminal, kafka, command, between, policy, end):
+        """By its deletion policy, which the next start does not change."""
+        deleting = []
+
+        async def cancel():
+            await command({"spec": {"deletionPolicy": policy}})
+            await command(None)
+
+        def then(_):
+            if kafka.flying and not deleting:
+                deleting.append(asyncio.ensure_future(cancel()))
+            return False
+
+        if not between:
+            kafka.slow = {3}  # copies to 4 arrive, and then it waits for the command
+
+        stops = (lambda _: bool(kafka.altered)) if between else then
+        ended = await terminal.run(stops=stops, **ONE_AT_A_TIME)
+        if between:
+            await cancel()
+            ended = await terminal.run(**ONE_AT_A_TIME)
+        assert ended.end is end
+        assert (kafka.lists("t") == BEFORE) is (policy == "Rollback")
+        assert kafka.values == {}
+
+    async def test_a_request_of_before_a_kill(self, terminal, kafka):
+        """It is carried out before the file is applied."""
+        await terminal.run(stops=lambda _: bool(kafka.altered), **ONE_AT_A_TIME)
+        body = await asyncio.to_thread(RecordFiles.to_read(terminal.directory).read, *R)
+        suspend = {"spec": {"execution": {"suspend": True}}}
+        ChangeRequests(terminal.directory).hand_in(ChangeRequest(*R, body["metadata"]["resourceVersion"], suspend))
+        moved = terminal.moved
+        edited = {"execution": {"parallelPartitionCount": 2}}
+        await terminal.run(stops=lambda state: state == "Suspended", **edited)
+        assert terminal.moved == moved
+        assert terminal.seen.spec.execution.parallel_partition_count == 2
 
 
 class TestRollback:

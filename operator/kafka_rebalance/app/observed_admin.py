@@ -1,0 +1,164 @@
+"""A Kafka client whose calls are counted, and whose changes are audited. It changes no argument, answer and error."""
+
+import time
+from collections.abc import Collection, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
+
+from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.kafka.ports import (
+    AlterCode,
+    Answers,
+    AuthorizedOperations,
+    ClusterInfo,
+    ConfigChange,
+    ConfigValue,
+    KafkaAdmin,
+    LogDir,
+    LogDirCode,
+    OffsetRange,
+    Reassignment,
+)
+from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, Replicas, TopicPartition
+from kafka_rebalance.telemetry.audit_log import audited
+from kafka_rebalance.telemetry.kafka_call_metrics import KafkaCallMetrics
+
+K = TypeVar("K")
+V = TypeVar("V", AlterCode, LogDirCode, str | None)
+T = TypeVar("T")
+_OK = "Ok"
+_FAILED = "Failed"
+
+
+def observed(admin: KafkaAdmin, metrics: KafkaCallMetrics) -> KafkaAdmin:
+    """The same client, whose calls are counted and audited."""
+    return _ObservedAdmin(admin, metrics)
+
+
+class _ObservedAdmin:
+    """The id of the cluster is known from the first ``describe_cluster`` on."""
+
+    def __init__(self, admin: KafkaAdmin, metrics: KafkaCallMetrics) -> None:
+        self._admin = admin
+        self._metrics = metrics
+        self._cluster_id = ""
+
+    async def describe_cluster(self) -> ClusterInfo:
+        info = await self._called("describe_cluster", self._admin.describe_cluster())
+        self._cluster_id = info.cluster_id
+        return info
+
+    async def describe_partitions(
+        self, topics: Collection[str] | None = None, listed: Mapping[TopicPartition, Reassignment] | None = None
+    ) -> Answers[TopicPartition, PartitionState, str]:
+        return await self._called("describe_partitions", self._admin.describe_partitions(topics, listed))
+
+    async def topic_ids(self, topics: Collection[str] | None = None) -> Answers[str, str, str]:
+        return await self._called("topic_ids", self._admin.topic_ids(topics))
+
+    async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
+        return await self._called("list_reassignments", self._admin.list_reassignments())
+
+    async def topic_configs(
+        self, topics: Collection[str], names: Collection[str]
+    ) -> Answers[str, dict[str, ConfigValue], str]:
+        return await self._called("topic_configs", self._admin.topic_configs(topics, names))
+
+    async def broker_configs(
+        self, brokers: Collection[BrokerId], names: Collection[str]
+    ) -> Answers[BrokerId, dict[str, ConfigValue], BrokerId]:
+        return await self._called("broker_configs", self._admin.broker_configs(brokers, names))
+
+    async def log_dirs(self, brokers: Collection[BrokerId]) -> Answers[BrokerId, tuple[LogDir, ...], BrokerId]:
+        return await self._called("log_dirs", self._admin.log_dirs(brokers))
+
+    async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
+        return await self._called("offsets", self._admin.offsets(partitions))
+
+    async def committed_offsets(self) -> Answers[str, dict[TopicPartition, int], str]:
+        return await self._called("committed_offsets", self._admin.committed_offsets())
+
+    async def authorized_operations(self, topics: Collection[str]) -> AuthorizedOperations:
+        return await self._called("authorized_operations", self._admin.authorized_operations(topics))
+
+    async def alter_reassignments(
+        self, orders: Mapping[TopicPartition, Replicas | None]
+    ) -> dict[TopicPartition, AlterCode]:
+        about = {tp: {**_partition(tp), "step": "cancel" if to is None else list(to)} for tp, to in orders.items()}
+        return await self._changed("alter_reassignments", about, self._admin.alter_reassignments(orders))
+
+    async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
+        about = {tp: _partition(tp) for tp in partitions}
+        return await self._changed("elect_preferred", about, self._admin.elect_preferred(partitions))
+
+    async def alter_log_dirs(self, orders: Mapping[ReplicaKey, str]) -> dict[ReplicaKey, LogDirCode]:
+        about = {(tp, b): {**_partition(tp), "broker": b, "log_dir": to} for (tp, b), to in orders.items()}
+        return await self._changed("alter_log_dirs", about, self._admin.alter_log_dirs(orders))
+
+    async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
+        about = {topic: {"topic": topic, "configs": _configs(of)} for topic, of in changes.items()}
+        return await self._changed("alter_topic_configs", about, self._admin.alter_topic_configs(changes))
+
+    async def alter_broker_configs(
+        self, changes: Mapping[BrokerId, Collection[ConfigChange]]
+    ) -> dict[BrokerId, str | None]:
+        about = {broker: {"broker": broker, "configs": _configs(of)} for broker, of in changes.items()}
+        return await self._changed("alter_broker_configs", about, self._admin.alter_broker_configs(changes))
+
+    async def close(self) -> None:
+        await self._admin.close()
+
+    async def _changed(
+        self, call: str, about: Mapping[K, Mapping[str, object]], answer: Coroutine[Any, Any, dict[K, V]]
+    ) -> dict[K, V]:
+        """``about``: the fields of each change in the audit log. Without an answer it may have been carried out."""
+        answers: Mapping[K, V] = {}
+        lost = "cancelled"
+        try:
+            answers = found = await self._called(call, answer)
+            self._metrics.answered(self._cluster_id, call, map(_kind, found.values()))
+            lost = "no answer"
+        except RebalanceError as error:
+            lost = error.reason
+            raise
+        finally:
+            for key, fields in about.items():
+                said = _text(answers[key]) if key in answers else lost
+                audited(call, _named(key), said, {"cluster": self._cluster_id, **fields})
+        return found
+
+    async def _called(self, call: str, answer: Coroutine[Any, Any, T]) -> T:
+        began, outcome = time.monotonic(), "cancelled"
+        try:
+            found = await answer
+            outcome = "ok"
+        except RebalanceError as error:
+            outcome = "no_answer" if isinstance(error, Transient) else "refused"
+            raise
+        finally:
+            self._metrics.ended(self._cluster_id, call, outcome, time.monotonic() - began)
+        return found
+
+
+def _partition(tp: TopicPartition) -> dict[str, object]:
+    return {"topic": tp.topic, "partition": tp.partition}
+
+
+def _configs(changes: Iterable[ConfigChange]) -> str:
+    return "; ".join(f"{change.op} {change.name} {change.value}".strip() for change in changes)
+
+
+def _named(key: object) -> str:
+    if isinstance(key, tuple) and not isinstance(key, TopicPartition):
+        return f"{key[0]} on broker {key[1]}"
+    return f"broker {key}" if isinstance(key, int) else str(key)
+
+
+def _kind(answer: str | None) -> str:
+    """For the metrics: the answers to changes of configs are texts."""
+    if answer is None:
+        return _OK
+    return answer.value if isinstance(answer, AlterCode | LogDirCode) else _FAILED
+
+
+def _text(answer: str | None) -> str:
+    return _OK if answer is None else str(answer)
