@@ -1,0 +1,44 @@
+"""A real browser without a window: Debian's chromium. It has no network, and a profile of its own."""
+
+import subprocess
+from pathlib import Path
+
+_SECONDS = 120
+
+
+class Browser:
+    """One page at a time. ``dark``: what the page is told that its user prefers."""
+
+    def __init__(self, place: Path, *, dark: bool = False, width: int = 1240, height: int = 1600) -> None:
+        self._place = place
+        self._options = [
+            "--headless=new",
+            "--no-sandbox",  # root has none
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--enable-logging=stderr",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--user-data-dir={place / 'profile'}",
+            f"--window-size={width},{height}",
+            f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+            "--virtual-time-budget=20000",
+        ]
+        self.said = ""
+        """What the pages have written to the console, errors included."""
+
+    def document(self, page: Path, fragment: str = "") -> str:
+        """The document after its scripts have run, as HTML."""
+        return self._run("--dump-dom", f"{page.as_uri()}{f'#{fragment}' if fragment else ''}")
+
+    def picture(self, page: Path, name: str) -> Path:
+        """A picture of the page, as a PNG file."""
+        file = self._place / name
+        self._run(f"--screenshot={file}", page.as_uri())
+        return file
+
+    def _run(self, *what: str) -> str:
+        done = subprocess.run(
+            ["chromium", *self._options, *what], capture_output=True, text=True, check=True, timeout=_SECONDS
+        )
+        self.said += "".join(line for line in done.stderr.splitlines(keepends=True) if ":CONSOLE" in line)
+        return done.stdout

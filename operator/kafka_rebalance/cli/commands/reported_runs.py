@@ -1,0 +1,126 @@
+"""Reports of KafkaRebalances: planned, running or finished."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import click
+
+from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
+from kafka_rebalance.api.v1alpha1 import KafkaRebalance, parse_rebalance
+from kafka_rebalance.cli.options.resource_lookup import ResourceScope, find, reading, stores
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.kube.objects import KubeObjects
+from kafka_rebalance.model.cluster_file import ClusterFile
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.run_record import RunRecord
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.report.ready_state import ready_reason
+from kafka_rebalance.report.plan_contents import (
+    broker_rows,
+    copy_flows,
+    disks_of,
+    partition_rows_of,
+    plan_facts_of,
+    risks_of,
+)
+from kafka_rebalance.report.report_contents import BeforeAfter, BrokerRow, Fact, Report
+from kafka_rebalance.report.run_contents import course_of, next_command, run_facts
+from kafka_rebalance.units import format_bytes
+
+_NO_CLUSTER = ClusterFile((), ())
+
+
+async def report_of_resource(
+    scope: ResourceScope, name: str, cluster: ClusterFile | None, history: str | None
+) -> Report:
+    """Of a KafkaRebalance with its stored plan. Without the right to read that, only what the status has."""
+    described = cluster if cluster is not None else _NO_CLUSTER
+    async with reading(scope) as kube:
+        rebalance = parse_rebalance(await find(kube, scope.namespace, name))
+        run, plan = await _stored(kube, rebalance)
+    record = await asyncio.to_thread(_record, history, run) if history is not None and run is not None else None
+    metadata, status = rebalance.metadata, rebalance.status
+    ready = ready_reason(status)
+    facts = [Fact("Kafka cluster", status.cluster_id)] if status.cluster_id else []
+    rows, partitions, risks = _of_status(status), None, list[str]()
+    if plan is not None:
+        sizes = {p.tp: p.size_bytes for p in described.partitions if p.size_bytes is not None}
+        lists = {p.tp: p.replicas for p in described.partitions}
+        leaving = rebalance.spec.brokers.decommission
+        rows = broker_rows(plan, described.brokers, lists, sizes)
+        rows = tuple(replace(row, target=row.broker not in leaving) for row in rows)
+        partitions = partition_rows_of(plan, {})
+        unknown = sum(not p.size_bytes for p in plan.partitions if p.added)
+        risks = risks_of(plan, rows, disks_of(described) if lists else {}, unknown)
+    return Report(
+        title=f"KafkaRebalance {metadata.namespace}/{metadata.name}",
+        state=ready[0] if ready is not None else "Not seen by an operator yet",
+        made_at=datetime.now(UTC),
+        facts=[*facts, *run_facts(status), *(plan_facts_of(plan) if plan is not None else _plan_of_status(status))],
+        brokers=rows,
+        whole_cluster=bool(described.partitions) and plan is not None,
+        flows=copy_flows(plan.partitions) if plan is not None else (),
+        partitions=partitions,
+        risks=risks,
+        command=next_command(metadata.name, metadata.namespace, status),
+        course=course_of(status, record),
+    )
+
+
+async def _stored(kube: KubeObjects, rebalance: KafkaRebalance) -> tuple[Run | None, Plan | None]:
+    """The run and its plan; None where they cannot be read, or there is none."""
+    metadata, shown = rebalance.metadata, rebalance.status.plan
+    try:
+        run = await stores(kube).runs.load(metadata.uid)
+        stored = await stores(kube).plans.load(metadata.uid, shown.hash) if shown is not None else None
+    except RebalanceError as hidden:
+        click.echo(f"partitions are not shown: {hidden.message}", err=True)
+        return None, None
+    if shown is not None and stored is None:
+        click.echo(
+            f"partitions are not shown: namespace {kube.namespace} has no plan {shown.hash}: name the namespace of the "
+            "operator's records with --operator-namespace",
+            err=True,
+        )
+    return run, stored.plan if stored is not None else None
+
+
+def _record(history: str, run: Run) -> RunRecord | None:
+    """The steps of the run, from the lake."""
+    from kafka_rebalance.storage.locations import open_location
+    from kafka_rebalance.storage.run_history import read_run
+
+    found = read_run(open_location(history), run.cluster_id, run.run_id)
+    if found is None:
+        click.echo(f"steps are not shown: {history} has no record of run {run.run_id}", err=True)
+    return found
+
+
+def _of_status(status: KafkaRebalanceStatus) -> tuple[BrokerRow, ...]:
+    """The changes of the brokers in the status, at most twenty."""
+    rows = status.plan.per_broker if status.plan is not None else ()
+    return tuple(
+        BrokerRow(
+            BrokerId(row.broker),
+            None,
+            target=True,
+            replicas=BeforeAfter(row.replicas_out, row.replicas_in),
+            leaders=BeforeAfter(row.leaders_out, row.leaders_in),
+            size_bytes=BeforeAfter(row.bytes_out, row.bytes_in),
+        )
+        for row in sorted(rows, key=lambda row: row.broker)
+    )
+
+
+def _plan_of_status(status: KafkaRebalanceStatus) -> list[Fact]:
+    plan = status.plan
+    if plan is None:
+        return []
+    return [
+        Fact("Replica moves", str(plan.replica_moves)),
+        Fact("Data to copy", format_bytes(plan.data_to_move)),
+        Fact("Partitions that change", str(plan.partitions)),
+        Fact("Plan", plan.hash, code=True),
+    ]

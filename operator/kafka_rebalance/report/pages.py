@@ -1,0 +1,102 @@
+"""The report as one HTML page, and as Markdown for a pull request."""
+
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from kafka_rebalance.report import svg_charts as charts
+from kafka_rebalance.report.packed_partitions import PackedPartitions, packed
+from kafka_rebalance.report.report_contents import BeforeAfter, PartitionRow, Report
+from kafka_rebalance.units import format_bytes
+
+MOST_BYTES = 1_500_000 - 1_000
+"""Of a web page; the rest is for what the number of its partitions adds."""
+_MOST_BROKERS = _MOST_FLOWS = 40
+_MOST_PARTITIONS = 100
+_MARKUP = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;", "*": "\\*", "_": "\\_", "`": "\\`"})
+
+
+def html_page(report: Report, reload_seconds: int = 0) -> str:
+    """Self-contained: no request leaves the page. At most 1.5 MB, whatever the size of the cluster.
+
+    ``reload_seconds``: the page loads itself again after this time, from where it is served; 0: it does not.
+    """
+    course = report.course
+    record = course.record if course is not None else None
+    flow, flow_by = charts.flow_matrix(report.flows, report.brokers)
+    drawn = {
+        "phases": charts.phase_bar(course.phases.items()) if course is not None else "",
+        "columns": _columns(report),
+        "flow": flow,
+        "curve": charts.balance_curve(report.curve, report.curve[-1].moves) if report.curve else "",
+        "rates": charts.copy_rates(record) if record is not None else "",
+        "lanes": charts.step_lanes(record) if record is not None else "",
+    }
+    template = _environment().get_template("report.html.j2")
+
+    def page(partitions: PackedPartitions | None) -> str:
+        return template.render(
+            report=report,
+            reload_seconds=reload_seconds,
+            charts=drawn,
+            flow_by=flow_by,
+            leaving=any(not row.target for row in report.brokers),
+            shown_steps=min(charts.MOST_LANES, len(record.steps)) if record is not None else 0,
+            partitions=partitions,
+            script=files("kafka_rebalance.report").joinpath("templates/partitions.js").read_text(encoding="utf-8"),
+        )
+
+    if not report.partitions:
+        return page(None)
+    without = page(PackedPartitions("", 0, len(report.partitions)))
+    return page(packed(report.partitions, MOST_BYTES - len(without.encode())))
+
+
+def markdown_page(report: Report) -> str:
+    """With the brokers that change most, and the largest copies."""
+    brokers = sorted(report.brokers, key=lambda r: -abs(r.size_bytes.after - r.size_bytes.before))
+    kept = {row.broker for row in brokers[:_MOST_BROKERS]}
+    flows = sorted(report.flows, key=lambda f: (-f.size_bytes, -f.replicas))
+    return (
+        _environment()
+        .get_template("report.md.j2")
+        .render(
+            report=report,
+            brokers=[row for row in report.brokers if row.broker in kept],
+            more_brokers=len(report.brokers) - len(kept),
+            flows=flows[:_MOST_FLOWS],
+            more_flows=max(0, len(flows) - _MOST_FLOWS),
+            partitions=(report.partitions or ())[:_MOST_PARTITIONS],
+        )
+    )
+
+
+def _columns(report: Report) -> list[tuple[str, str]]:
+    found = [
+        ("Replicas", charts.broker_columns(report.brokers, lambda r: r.replicas, charts.counted, "Replicas")),
+        ("Preferred leaders", charts.broker_columns(report.brokers, lambda r: r.leaders, charts.counted, "Leaders")),
+        ("Data", charts.broker_columns(report.brokers, lambda r: r.size_bytes, format_bytes, "Data")),
+    ]
+    return [(name, chart) for name, chart in found if chart]
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("kafka_rebalance.report"),
+        autoescape=select_autoescape(["html.j2", "html"]),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.globals |= {"arrow": _arrow, "format_bytes": format_bytes, "added": _added}
+    environment.filters["md"] = lambda text: str(text).translate(_MARKUP)
+    return environment
+
+
+def _arrow(figures: BeforeAfter, *, bytes: bool = False) -> str:  # noqa: A002 - the word of the templates
+    before, after = (format_bytes(value) if bytes else f"{value:,}" for value in figures)
+    return before if before == after else f"{before} → {after}"
+
+
+def _added(row: PartitionRow) -> int:
+    return sum(broker not in row.current for broker in row.target)

@@ -1,0 +1,130 @@
+"""What a report shows, as values. `plan_contents` and `run_contents` make it; pages and charts only draw it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from kafka_rebalance.model.run_record import RunRecord
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
+
+
+class BeforeAfter(NamedTuple):
+    """A figure before the plan and after it."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    """A broker. Without a cluster file only the partitions that change are counted. ``target``: may hold replicas."""
+
+    broker: BrokerId
+    rack: str | None
+    target: bool
+    replicas: BeforeAfter
+    leaders: BeforeAfter
+    size_bytes: BeforeAfter
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFlow:
+    """Copies from one broker, the leader, to another."""
+
+    source: BrokerId
+    destination: BrokerId
+    replicas: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """A partition that changes. ``why``: an index into ``Report.reasons``, or -1."""
+
+    tp: TopicPartition
+    current: Replicas
+    target: Replicas
+    size_bytes: int
+    why: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class BalancePoint:
+    """A plan with this many moves: the fewest and most replicas of a broker, and the bytes copied."""
+
+    moves: int
+    fewest: int
+    most: int
+    data_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A figure with its label. ``code``: to be copied as it is."""
+
+    label: str
+    text: str
+    code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCopy:
+    """A partition in flight."""
+
+    tp: TopicPartition
+    adding: Replicas
+    since: datetime | None
+    bytes_remaining: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conditioned:
+    """A condition of the resource: type, status, reason and since when."""
+
+    kind: str
+    status: str
+    reason: str
+    message: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How a run goes, or went. ``phases``: partitions by phase; ``batch``: some of those in flight, of ``in_flight``.
+
+    ``record``: its steps, where the history has them.
+    """
+
+    phases: Mapping[str, int] = field(default_factory=dict)
+    bytes_moved: int = 0
+    bytes_total: int = 0
+    batch: Sequence[BatchCopy] = ()
+    in_flight: int = 0
+    conditions: Sequence[Conditioned] = ()
+    skipped: Sequence[tuple[str, str]] = ()
+    record: RunRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All of it. ``whole_cluster``: the brokers' figures are of all replicas, not only of what changes.
+
+    ``command``: to be pasted next; ``risks`` and ``why`` are sentences; ``reasons``: of the partitions. ``course``
+    None: it is a plan that nobody has begun. ``partitions`` None: they could not be read.
+    """
+
+    title: str
+    state: str
+    made_at: datetime
+    facts: Sequence[Fact]
+    brokers: Sequence[BrokerRow]
+    whole_cluster: bool
+    flows: Sequence[CopyFlow]
+    partitions: Sequence[PartitionRow] | None
+    reasons: Sequence[str] = ()
+    why: Sequence[str] = ()
+    risks: Sequence[str] = ()
+    curve: Sequence[BalancePoint] = ()
+    command: str = ""
+    course: Course | None = None

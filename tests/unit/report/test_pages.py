@@ -1,0 +1,98 @@
+"""The pages: self-contained, escaped, and the same figures in HTML and Markdown.
+
+`e2e/test_report_page.py` opens the web page in a browser.
+"""
+
+import re
+
+from tests.unit.report.random_rows import random_rows
+from tests.unit.report.report_values import BROKERS, PLAN, course, record, report
+
+from kafka_rebalance.report import pages
+from kafka_rebalance.report.pages import html_page, markdown_page
+from kafka_rebalance.report.report_contents import BalancePoint
+
+CURVE = [BalancePoint(0, 0, 4, 0), BalancePoint(2, 2, 2, 6 << 20)]
+
+
+class TestHtml:
+    def test_no_request_leaves_it(self):
+        """No address, no import, no font or picture from elsewhere; a policy forbids what might be overlooked."""
+        page = html_page(report(course=course(record=record()), curve=CURVE))
+        assert not re.search(r"https?://|\bsrc=|url\(|@import|<link|fetch\(|XMLHttp", page)
+        assert "default-src 'none'" in page
+
+    def test_names_of_topics_are_text(self):
+        """Kafka allows few characters, but a page must not depend on that."""
+        page = html_page(report(course=course(), title="<script>alert(1)</script>"))
+        assert "<script>alert" not in page
+        assert "&lt;script&gt;alert(1)" in page
+        assert "waits for &lt;orders-1&gt;" in page
+
+    def test_of_a_plan(self):
+        """What is not known of a plan that nobody has begun is not there."""
+        page = html_page(report(curve=CURVE))
+        for heading in ("Before and after", "What is copied from where", "Balance against moves", "Why", "Partitions"):
+            assert f"<h2>{heading}</h2>" in page
+        assert "<h2>Conditions</h2>" not in page
+        assert "2 replicas share a rack." in page
+        assert PLAN.hash in page
+
+    def test_of_a_run(self):
+        page = html_page(report(course=course(record=record()), command="kafka-rebalance approve r -n kafka"))
+        for heading in ("Next", "Course of the run", "In flight", "Left alone", "Conditions"):
+            assert f"<h2>{heading}</h2>" in page
+        assert "3 of 3 steps" in page
+        assert "orders-7" in page
+
+    def test_an_empty_plan(self):
+        page = html_page(report(flows=(), partitions=(), state="Nothing to do"))
+        assert "<h2>Partitions</h2>" not in page
+        assert "<h2>What is copied from where</h2>" not in page
+
+    def test_partitions_that_could_not_be_read(self):
+        assert "<h2>Partitions</h2>" not in html_page(report(partitions=None))
+
+    def test_its_size_is_bounded(self, monkeypatch):
+        """Whatever else is on it; it says how many partitions it shows."""
+        monkeypatch.setattr(pages, "MOST_BYTES", 70_000)
+        page = html_page(report(partitions=random_rows(3000), brokers=report().brokers * 20))
+        assert 65_000 < len(page.encode()) <= 71_000
+        shown = re.search(r"([\d,]+) of 3,000 partitions that change, those with the largest copies", page)
+        assert shown is not None
+        assert 100 < int(shown[1].replace(",", "")) < 3000
+
+    def test_light_and_dark(self):
+        """Each colour of the one has its counterpart in the other."""
+        page = html_page(report())
+        light, dark = (
+            set(re.findall(r"--([\w-]+):", block)) for block in re.findall(r":root \{(.*?)\}", page, re.DOTALL)
+        )
+        assert light - {"on-dark", "on-light"} == dark
+        assert set(re.findall(r"var\(--([\w-]+)\)", page)) <= light
+
+
+class TestMarkdown:
+    def test_the_same_figures(self):
+        page = markdown_page(report(course=course(), curve=CURVE))
+        assert "| 3 | a | 0 → 2 | 0 → 1 | 0 B → 6.0 MiB |" in page
+        assert "| 4 (leaves) | b | 1 |" in page
+        assert "| 2 | 3 | 1 | 5.0 MiB |" in page
+        assert "| orders-1 | 2, 1 | 2, 3 | 5.0 MiB |" in page
+        assert f"`{PLAN.hash}`" in page
+        assert "- 2 replicas share a rack." in page
+
+    def test_tables_are_not_broken(self):
+        """Text with bars or line ends stays in its cell."""
+        page = markdown_page(report(title="a|b\n# c"))
+        assert page.startswith("# a\\|b # c\n")
+        rows = [line for line in page.splitlines() if line.startswith("|")]
+        assert rows
+        assert all(line.endswith("|") for line in rows)
+
+    def test_of_a_large_cluster(self):
+        """It stays short enough for a pull request; how much is left out is said."""
+        rows = report().brokers * 100
+        page = markdown_page(report(partitions=report().partitions * 100, brokers=rows))
+        assert "100 of 300 partitions that change" in page
+        assert len(BROKERS) < 40
