@@ -135,6 +135,7 @@ class TestSelected:
         ("kind", "one", "other", "selector"),
         [
             ("KafkaRebalance", {"execution": {"suspend": True}}, {}, "spec.execution.suspend=true"),
+            ("KafkaRebalance", {"suspend": True}, {}, "spec.suspend=true"),
             ("KafkaRebalance", {"approval": {"policy": "Manual"}}, {}, "spec.approval.policy=Manual"),
             ("KafkaRebalance", {"strategy": "ForcedMovesOnly"}, {}, "spec.strategy!=MinimalMovement"),
             (

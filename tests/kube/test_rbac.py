@@ -51,7 +51,8 @@ class TestNothingBeyond:
         ("verb", "what"),
         [
             ("create", "kafkarebalances.kafkarebalance.dev"),
-            ("delete", "kafkarebalances.kafkarebalance.dev"),
+            ("delete", "kafkareassignmentthrottles.kafkarebalance.dev"),
+            ("delete", "kafkaconnections.kafkarebalance.dev"),
             ("update", "kafkarebalances.kafkarebalance.dev"),
             ("list", "secrets"),
             ("list", "configmaps"),

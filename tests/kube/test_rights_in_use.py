@@ -153,6 +153,11 @@ async def test_each_is_used_and_no_other(
         namespace.kubectl("delete", REBALANCES, "a", "--wait=false")
         await until("it is rolled back", lambda: not brokers.flying)
         await until("it is gone", lambda: not namespace.kubectl("get", REBALANCES, "-o", "name"))
+        brokers.arrive()
+        namespace.apply("KafkaRebalance", {**SPEC, "ttlSecondsAfterFinished": 0})
+        await until("it has ended and is gone", lambda: not namespace.kubectl("get", REBALANCES, "-o", "name"))
+        brokers.assign("t", 0, 1)
+        brokers.slow = {2}
         namespace.apply("KafkaRebalance", SPEC)
         await until("a copy is in flight", lambda: bool(brokers.flying))
         # Events about what it does to the resources of this namespace go to the operator's own.

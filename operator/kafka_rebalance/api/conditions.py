@@ -39,6 +39,8 @@ class ConditionType(StrEnum):
     """Reports that the behaviour of the cluster's Kafka version is on record; holds nothing back."""
     SPEC_WARNING = "SpecWarning"
     """Reports that settings are probably mistakes; absent if there are none."""
+    OVERRIDDEN = "Overridden"
+    """Reports that annotations override settings of the spec for a time; absent if there are none."""
     PERMITTED = "Permitted"
     """False while a permission in Kafka is known to be missing, and absent otherwise."""
 
@@ -115,6 +117,23 @@ def warn(
     message = "; ".join(message for _, message in warnings)
     kind = ConditionType.SPEC_WARNING
     return set_condition(conditions, kind, True, warnings[0][0], message, generation=generation, now=now)
+
+
+def overridden(
+    conditions: Iterable[Condition],
+    in_force: Sequence[str],
+    problems: Sequence[str],
+    *,
+    generation: int,
+    now: datetime,
+) -> tuple[Condition, ...]:
+    """Set Overridden: True with what holds instead of the spec, False if annotations cannot be read, else absent."""
+    if not in_force and not problems:
+        return remove_condition(conditions, ConditionType.OVERRIDDEN)
+    message = "; ".join([*in_force, *(f"{problem}; it counts for nothing" for problem in problems)])
+    reason = Reason.OVERRIDDEN if in_force else Reason.OVERRIDE_INVALID
+    kind = ConditionType.OVERRIDDEN
+    return set_condition(conditions, kind, bool(in_force), reason, message, generation=generation, now=now)
 
 
 def remove_condition(conditions: Iterable[Condition], kind: ConditionType) -> tuple[Condition, ...]:

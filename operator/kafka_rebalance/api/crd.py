@@ -89,7 +89,7 @@ _RESOURCES = (
             ("Approval", "string", ".spec.approval.policy", "Whether the plan requires approval."),
             ("Completed", "string", ".status.completedAt", "When the last run ended."),
         ),
-        selectable=(".spec.strategy", ".spec.approval.policy", ".spec.execution.suspend", _CONNECTION),
+        selectable=(".spec.strategy", ".spec.approval.policy", ".spec.suspend", ".spec.execution.suspend", _CONNECTION),
     ),
     _Resource(
         model=v1alpha1.KafkaReassignmentThrottle,

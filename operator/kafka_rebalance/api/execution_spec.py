@@ -94,7 +94,9 @@ class WindowSpec(ApiModel):
 class Execution(ApiModel):
     """Limits and timing of the execution. Changes act on the running rebalance from the next step on."""
 
-    suspend: bool = Field(default=False, description="true: submit no new steps. Steps in flight finish.")
+    suspend: bool = Field(
+        default=False, description="true: submit no new steps. Steps in flight finish. The same as spec.suspend."
+    )
     parallel_replica_count: PositiveInt = Field(
         default=1,
         description="Replicas of one partition that one step replaces (KIP-435 reassignment.parallel.replica.count).",

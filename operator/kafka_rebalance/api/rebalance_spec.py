@@ -318,6 +318,11 @@ class KafkaRebalanceSpec(ApiModel):
         "plan while such a partition exists.",
     )
     goals: GoalsSpec = Field(default=GoalsSpec(), description="The goals of the plan.")
+    suspend: bool = Field(
+        default=False,
+        description="true: submit no new steps. Steps in flight finish. The same as execution.suspend: either of the "
+        "two suspends.",
+    )
     execution: Execution = Field(
         default=Execution(), description="Limits and timing of the execution. Changes act on the running rebalance."
     )
@@ -340,6 +345,11 @@ class KafkaRebalanceSpec(ApiModel):
         "one yields when its partitions complete their steps. Among waiting ones, each full hour of waiting adds 1.",
     )
 
+    ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=MAX_INT32)] | None = Field(
+        default=None,
+        description="The operator deletes the resource this many seconds after it has ended as Succeeded, NothingToDo "
+        "or Undone, as for a Job. Nothing is moved back then. Absent: it stays.",
+    )
     takes_over: ObjectName | None = Field(
         default=None,
         description="Name of a KafkaRebalance in this namespace. If that is deleted while it runs, its partitions are "
@@ -347,6 +357,11 @@ class KafkaRebalanceSpec(ApiModel):
         "were before both. Has no effect once this one has submitted a step. Absent: only a resource that was created "
         "within five minutes of the deletion and plans to move all these partitions takes over.",
     )
+
+    @property
+    def suspended(self) -> bool:
+        """Whether no new step may start."""
+        return self.suspend or self.execution.suspend
 
     @model_validator(mode="after")
     def _fields_of_the_strategy(self) -> Self:

@@ -38,6 +38,18 @@ class Condition(ApiModel):
     message: Annotated[str, Field(max_length=MAX_MESSAGE)] = Field(default="", description="Explanation for people.")
 
 
+class OverrideRow(ApiModel):
+    """A setting that an annotation overrides for a time."""
+
+    setting: ShortText = Field(description="The setting of the spec.")
+    value: Annotated[str, Field(max_length=128)] = Field(description="What holds instead of the spec.")
+    until: Timestamp = Field(description="When the spec holds again.")
+    reason: Annotated[str, Field(max_length=200)] = Field(default="", description="The reason in the annotation.")
+
+
+OverrideRows = Annotated[tuple[OverrideRow, ...], Field(max_length=4, json_schema_extra=_ATOMIC)]
+
+
 class ResourceStatus(ApiModel):
     """The status fields of every resource."""
 
@@ -329,6 +341,7 @@ class KafkaRebalanceStatus(ResourceStatus):
     )
     current_batch_size: Count = Field(default=0, description="Number of partitions in flight.")
     throttle: ThrottleStatus | None = Field(default=None, description="The current throttle.")
+    overrides: OverrideRows = Field(default=(), description="Settings that annotations override now.")
     completed_at: Timestamp | None = Field(
         default=None, description="When the last run ended. Absent while a run is open, and before the first one."
     )

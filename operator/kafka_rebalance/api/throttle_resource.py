@@ -17,7 +17,7 @@ from kafka_rebalance.api.fields import (
     rule,
     rules,
 )
-from kafka_rebalance.api.resource_status import Count, ResourceStatus, ShortText, SourceName
+from kafka_rebalance.api.resource_status import Count, OverrideRows, ResourceStatus, ShortText, SourceName
 from kafka_rebalance.execution.reassignment_throttle import Rates
 from kafka_rebalance.model.topology import BrokerId
 
@@ -204,4 +204,5 @@ class KafkaReassignmentThrottleStatus(ResourceStatus):
     reverts: Count = Field(
         default=0, description="Number of times that another client changed the limits and the operator restored them."
     )
+    overrides: OverrideRows = Field(default=(), description="Settings that annotations override now.")
     display: ThrottleDisplay | None = Field(default=None, description="Text for the columns of kubectl get.")

@@ -6,13 +6,15 @@ Nothing here talks to the API server.
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from datetime import datetime
+from typing import Any, Self, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
 
 from kafka_rebalance.api.connection import KafkaSource
 from kafka_rebalance.api.connection_resource import KafkaConnectionSpec, KafkaConnectionStatus
 from kafka_rebalance.api.fields import ApiModel, Timestamp
+from kafka_rebalance.api.overrides import OverrideInForce, overridden_throttle
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.resource_status import Condition, KafkaRebalanceStatus, ResourceStatus
 from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleSpec, KafkaReassignmentThrottleStatus
@@ -34,6 +36,8 @@ FINALIZER = f"{GROUP}/rollback"
 """The operator's own. It must differ from the finalizer of kopf, which kopf removes where it does not need it."""
 UNDO_ANNOTATION = f"{GROUP}/undo"
 """Undoes a succeeded run. The value is the hash of its plan, so that it cannot undo another one."""
+COMPLETED_ANNOTATION = f"{GROUP}/completed"
+"""Written by the operator when a run has ended: what it must not carry out again for a resource that is restored."""
 PLANNING_FIELDS = frozenset(
     {"strategy", "topics", "brokers", "goals", "replicationFactor", "assignment", "offlinePolicy"}
 )
@@ -107,6 +111,21 @@ class KafkaReassignmentThrottle(ApiModel):
     )
     unread: str = ""
     """Why the newest spec is invalid; ``spec`` is then the last valid one. Empty: ``spec`` is the newest."""
+    given: KafkaReassignmentThrottleSpec | None = None
+    """The spec of the resource, where ``spec`` is that with overrides. None: they are the same."""
+    overrides: tuple[OverrideInForce, ...] = ()
+    """What ``spec`` has from annotations."""
+    override_problems: tuple[str, ...] = ()
+    """Annotations that cannot be read."""
+
+    def as_of(self, now: datetime) -> Self:
+        """The resource with the overrides that are in force at this time."""
+        given = self.given or self.spec
+        found = overridden_throttle(given, self.metadata.annotations, now)
+        if (found.in_force, found.problems) == (self.overrides, self.override_problems):
+            return self
+        changed = {"overrides": found.in_force, "override_problems": found.problems}
+        return self.model_copy(update={"spec": found.spec, "given": given, **changed})
 
     @property
     def name(self) -> str:

@@ -47,9 +47,15 @@ def validate(model: type[_Model], value: Any, path: str) -> _Model:
         # Names as in YAML only: the Python names are for our own code.
         return model.model_validate_json(json.dumps(value, allow_nan=False), strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        problems = error.errors(include_url=False)
+        problems = _first_causes(error.errors(include_url=False))
         lines = [f"{_path(path, problem['loc'])}: {_sentence(model, problem)}" for problem in problems]
         raise Refused(Reason.INVALID_SPEC, "; ".join(dict.fromkeys(lines))) from error
+
+
+def _first_causes(problems: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Without the lists that are too short only because pydantic counts their valid entries."""
+    within = {problem["loc"][:depth] for problem in problems for depth in range(len(problem["loc"]))}
+    return [problem for problem in problems if problem["type"] != "too_short" or problem["loc"] not in within]
 
 
 def without_nulls(value: Any) -> Any:

@@ -102,8 +102,9 @@ class TestTransitions:
         assert not may_follow(Reason.UNDONE, Reason.UNDOING)
 
     def test_a_first_status_claims_nothing(self):
-        """A new resource is either planned or queued."""
-        assert {reason for reason in STATES if may_follow(None, reason)} == {Reason.PLANNING, Reason.QUEUED}
+        """A new resource is either planned or queued; one that had ended is restored as it was."""
+        ended = set(members_of(StateGroup.ENDED))
+        assert {reason for reason in STATES if may_follow(None, reason)} == {Reason.PLANNING, Reason.QUEUED, *ended}
 
     def test_groups_have_states(self):
         """An empty group is not needed."""

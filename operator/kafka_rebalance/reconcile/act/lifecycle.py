@@ -6,8 +6,7 @@ Each step is stored before the next begins, and each begins by looking at what i
 
 import asyncio
 import logging
-import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -15,14 +14,15 @@ from datetime import timedelta
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
-from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPartition, joined_log_dirs
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.handed_over_runs import HandedOverRuns
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import already_done, undo_ordered
+from kafka_rebalance.reconcile.decide.run_once import completed_key, outlived, restored_run
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
 from kafka_rebalance.reconcile.state.memory import Planned, Problem
@@ -49,6 +49,7 @@ class Lifecycle:
         self._stores = stores
         self._clock = clock
         self._cluster_id = cluster_id
+        self._handed_over = HandedOverRuns(stores, clock, cluster_id)
 
     async def prepare(self, rebalance: Rebalance, *, connected: bool = True) -> None:
         """Load what is stored, add the finalizer, begin a teardown. ``memory.problem`` says why that failed.
@@ -75,6 +76,16 @@ class Lifecycle:
                 await self._load_plan(rebalance, rebalance.record.open_run)
             elif undo_ordered(rebalance):
                 await self._reopen(rebalance)
+            elif already_done(rebalance):
+                await self._keep_ended(rebalance)
+
+    async def _keep_ended(self, rebalance: Rebalance) -> None:
+        key = completed_key(rebalance)
+        if key is not None and rebalance.memory.marked_completed != key:
+            await self._resources.mark_completed(rebalance, key)
+            rebalance.memory = replace(rebalance.memory, marked_completed=key)
+        if outlived(rebalance, self._clock.now()):
+            await self._resources.delete(rebalance)
 
     async def ended(self, rebalance: Rebalance) -> bool:
         """Whether its run has ended well: what happens to the cluster now does not concern it."""
@@ -83,8 +94,9 @@ class Lifecycle:
 
     async def _read(self, rebalance: Rebalance) -> None:
         if not rebalance.record.was_read:
-            run = await self._stores.runs.load(rebalance.uid)
-            if run is not None and await self.inheritance(rebalance.uid):
+            stored = await self._stores.runs.load(rebalance.uid)
+            run = stored or restored_run(rebalance.desired, self._cluster_id)
+            if stored is not None and await self.inheritance(rebalance.uid):
                 run = None  # its plan was made before it was known what it inherits
             self._put_plan_away(rebalance)  # of what was read before
             rebalance.record = replace(rebalance.record, run=run, was_read=True)
@@ -100,10 +112,10 @@ class Lifecycle:
         try:
             yield
         except RebalanceError as error:
-            log.warning("%s: %s: %s", rebalance.name, error.reason, error.message)
+            log.warning("%s: %s: %s", rebalance.name, error.reason, error.message, extra=rebalance.log_fields)
             self._note(rebalance, stage, error)
         except Exception:
-            log.exception("%s: unexpected error", rebalance.name)
+            log.exception("%s: unexpected error", rebalance.name, extra=rebalance.log_fields)
             unexpected = Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log", 15.0)
             self._note(rebalance, stage, unexpected)
         else:
@@ -172,7 +184,8 @@ class Lifecycle:
         run = rebalance.record.run
         if run is None or run.to_undo.outcome in {RunOutcome.ROLLED_BACK, RunOutcome.UNDONE}:
             # What it inherited first: without a run of its own, it would be rolled back once more.
-            await self._use_up([run for run in await self._stores.runs.list_all() if run.successor == rebalance.uid])
+            runs = await self._stores.runs.list_all()
+            await self._handed_over.use_up([run for run in runs if run.successor == rebalance.uid])
             await self._stores.forget(rebalance.uid)
             rebalance.record = replace(rebalance.record, run=None)
         if rebalance.desired.has_finalizer:
@@ -205,7 +218,7 @@ class Lifecycle:
         if planned.origins.keys() != origins.keys():
             origins = await self._stores.origins.replace(uid, run.run_id, planned.origins.values())
         await self._stores.runs.save(run)
-        await self._use_up(planned.inherited_from)
+        await self._handed_over.use_up(planned.inherited_from)
         await self._forget_older(rebalance, run)
         if before is not None and before.open and before.undo:
             await self._resources.clear_undo(rebalance)
@@ -312,7 +325,7 @@ class Lifecycle:
     async def _tear_down(self, rebalance: Rebalance, *, connected: bool) -> None:
         if rebalance.record.run is None:
             self._in_doubt(rebalance)
-            run = await self._rebuild_taken_over_run(rebalance)
+            run = await self._handed_over.rebuilt(rebalance.desired)
             rebalance.record = replace(rebalance.record, run=run, was_read=True)
         run = rebalance.record.open_run
         if run is None:
@@ -352,48 +365,5 @@ class Lifecycle:
         return rebalance.desired.timed_out(now if not connected else now - _CANCEL_TIME)
 
     async def inheritance(self, uid: str) -> list[Run]:
-        """The runs of this cluster that were handed over to the resource since its own was planned, the oldest first.
-
-        The runs of any cluster if no engine has the resource.
-        """
-        return [run for run in await self._handed_over(uid) if self._cluster_id in {"", run.cluster_id}]
-
-    async def _handed_over(self, uid: str) -> list[Run]:
-        """Empty if the resource's own run has started or ended: that run began with the origins of these runs."""
-        own = await self._stores.runs.load(uid)
-        if own is not None and (own.started_at is not None or not own.open):
-            return []
-        taken = [run for run in await self._stores.runs.list_all() if run.successor == uid]
-        return [run for run in taken if own is None or run.closed_at is None or run.closed_at >= own.opened_at]
-
-    async def _use_up(self, runs: Iterable[Run]) -> None:
-        """Their origins are on record with the resource that took them over: no later run of it inherits them."""
-        for run in runs:
-            await self._stores.runs.save(replace(run, successor=None))
-
-    async def _rebuild_taken_over_run(self, rebalance: Rebalance) -> Run | None:
-        """A new resource took runs over and is deleted before it has a plan: what those moved is rolled back.
-
-        A run is of one cluster: of this one, or if nothing was handed over here, of that of the first run.
-        """
-        found = await self._handed_over(rebalance.uid)
-        first = next((run for run in found if run.cluster_id == self._cluster_id), found[0] if found else None)
-        taken = [run for run in found if first is not None and run.cluster_id == first.cluster_id]
-        partitions: dict[TopicPartition, PlannedPartition] = {}
-        origins, dirs = list[Origin](), dict[tuple[TopicPartition, BrokerId], LogDirMove]()
-        for run in taken:
-            opened = await load_open_run(self._stores, run)
-            origins += opened.origins.values()
-            dirs = joined_log_dirs(dirs, opened.plan.log_dirs)
-            partitions |= {planned.tp: planned for planned in opened.plan.partitions}  # the last has moved it last
-        if not partitions:
-            return None
-        desired = rebalance.desired
-        plan = Plan(tuple(sorted(partitions.values())), Certificate(0, optimal=False), log_dirs=tuple(dirs.values()))
-        run = replace(taken[0], uid=desired.uid, name=desired.metadata.name, run_id=uuid.uuid4().hex, successor=None)
-        run = replace(run, plan_hash=plan.hash, planning_hash=desired.planning_hash, closed_at=None, outcome=None)
-        await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
-        await self._stores.origins.append(desired.uid, run.run_id, origins)
-        await self._stores.runs.save(run)
-        await self._use_up(taken)
-        return run
+        """The runs that were handed over to the resource since its own was planned, the oldest first."""
+        return await self._handed_over.inheritance(uid)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from dataclasses import replace
+from datetime import datetime
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
@@ -47,21 +48,35 @@ async def sweep(stores: Stores, resources: Resources, clock: Clock) -> int:
     """
     forgotten = 0
     for run in await stores.runs.list_all():
-        overdue = clock.now() - (run.closed_at or run.opened_at) >= PLAN_RETENTION
-        if not (run.open or overdue) or await resources.exists(run.namespace, run.name, run.uid):
-            continue
-        if await stores.runs.load(run.uid) != run:
-            continue  # it has ended since it was listed, and its resource with it
-        if not run.open:
-            await stores.forget(run.uid)
-            forgotten += 1
-            continue
-        _log_orphan(run, stores)
-        if overdue:
-            closed = replace(run, closed_at=clock.now(), outcome=RunOutcome.ABANDONED)
-            await stores.runs.save(replace(closed, last_success=None) if run.started_at is not None else closed)
-            log.warning("%s/%s: run %s was closed as %s", run.namespace, run.name, run.run_id, RunOutcome.ABANDONED)
+        try:
+            forgotten += await _swept(run, stores, resources, clock)
+        except RebalanceError as error:
+            # A namespace that may not be read any more costs only its own records.
+            log.warning("%s/%s: run %s was not swept: %s", run.namespace, run.name, run.run_id, error.message)
     return forgotten
+
+
+async def _swept(run: Run, stores: Stores, resources: Resources, clock: Clock) -> bool:
+    """Whether the run was forgotten."""
+    overdue = clock.now() - (run.closed_at or run.opened_at) >= PLAN_RETENTION
+    if not (run.open or overdue) or await resources.exists(run.namespace, run.name, run.uid):
+        return False
+    if await stores.runs.load(run.uid) != run:
+        return False  # it has ended since it was listed, and its resource with it
+    if not run.open:
+        await stores.forget(run.uid)
+        return True
+    _log_orphan(run, stores)
+    if overdue:
+        await stores.runs.save(abandoned(run, clock.now()))
+        log.warning("%s/%s: run %s was closed as %s", run.namespace, run.name, run.run_id, RunOutcome.ABANDONED)
+    return False
+
+
+def abandoned(run: Run, at: datetime) -> Run:
+    """The record of an open run that is given up without its cluster. If it has sent something, no success is left."""
+    closed = replace(run, closed_at=at, outcome=RunOutcome.ABANDONED)
+    return replace(closed, last_success=None) if run.started_at is not None else closed
 
 
 def _log_orphan(run: Run, stores: Stores) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import replicas_of
 from kafka_rebalance.reconcile.act.retention import sweep
@@ -102,6 +103,19 @@ class TestClosed:
         kept = stores(run(closed=OLD, uid="gone"), run(closed=OLD, uid="there"), run(closed=YOUNG, uid="young"))
         assert await sweep(kept, Resources("there"), Clock()) == 1
         assert left(kept) == {"there", "young"}
+
+    async def test_one_that_cannot_be_looked_up_keeps_only_its_own(self, caplog):
+        """Its namespace may not be read any more."""
+        kept = stores(run(closed=OLD, uid="unread"), run(closed=OLD, uid="gone"))
+        answers = iter([Forbidden("no role there")])
+
+        def meanwhile():
+            for error in answers:
+                raise error
+
+        assert await sweep(kept, Resources(meanwhile=meanwhile), Clock()) == 1
+        assert left(kept) == {"unread"}
+        assert "no role there" in caplog.text
 
 
 class TestOrphans:

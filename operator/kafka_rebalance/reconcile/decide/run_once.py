@@ -1,0 +1,73 @@
+"""A resource is carried out once, also if it is restored from a backup, which has no status and no records. Pure.
+
+The resource itself carries the key: an annotation, which a backup keeps and Git does not have. It counts for the spec,
+the name and the Kafka cluster of the run only, so that a copy of the resource for something else is carried out.
+"""
+
+import json
+from datetime import datetime, timedelta
+
+from kafka_rebalance.api.fields import format_time
+from kafka_rebalance.api.v1alpha1 import COMPLETED_ANNOTATION
+from kafka_rebalance.model.run import Run, RunOutcome
+from kafka_rebalance.reconcile.state.desired import Desired
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+
+_ENDED_WELL = {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
+
+
+def completed_key(rebalance: RebalanceView) -> str | None:
+    """The annotation of a resource whose run has ended; None: it has it already."""
+    run, desired = rebalance.record.run, rebalance.desired
+    if run is None or run.open or run.closed_at is None or run.outcome is None or run.restored:
+        return None
+    key = _key_of(desired, run.cluster_id) | {
+        "planHash": run.plan_hash,
+        "outcome": run.outcome.value,
+        "completedAt": format_time(run.closed_at),
+    }
+    text = json.dumps(key)
+    return None if desired.metadata.annotations.get(COMPLETED_ANNOTATION) == text else text
+
+
+def restored_run(desired: Desired, cluster_id: str) -> Run | None:
+    """The run of a resource without records that has ended before it was restored; None: it is to be carried out.
+
+    ``cluster_id``: of the Kafka cluster that the resource leads to; empty: not known, then any.
+    """
+    try:
+        found = json.loads(desired.metadata.annotations.get(COMPLETED_ANNOTATION, "null"))
+        at, outcome = datetime.fromisoformat(found["completedAt"]), RunOutcome(found["outcome"])
+        expected = _key_of(desired, cluster_id or found["clusterId"])
+        if {name: found[name] for name in expected} != expected or at.tzinfo is None:
+            return None
+        plan_hash = str(found["planHash"])
+    except (ValueError, TypeError, KeyError):
+        return None
+    metadata = desired.metadata
+    return Run(
+        uid=desired.uid,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        cluster_id=str(found["clusterId"]),
+        run_id="",
+        planning_hash=desired.planning_hash,
+        plan_hash=plan_hash,
+        opened_at=at,
+        closed_at=at,
+        outcome=outcome,
+        started_at=at,
+        undo=outcome is not RunOutcome.SUCCEEDED,
+    )
+
+
+def outlived(rebalance: RebalanceView, now: datetime) -> bool:
+    """Whether the resource has ended well, and longer ago than spec.ttlSecondsAfterFinished."""
+    run, seconds = rebalance.record.run, rebalance.desired.spec.ttl_seconds_after_finished
+    if seconds is None or run is None or run.closed_at is None or run.outcome not in _ENDED_WELL:
+        return False
+    return now - run.closed_at >= timedelta(seconds=seconds)
+
+
+def _key_of(desired: Desired, cluster_id: str) -> dict[str, str]:
+    return {"name": desired.name, "clusterId": cluster_id, "planningHash": desired.planning_hash}
