@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -54,6 +55,12 @@ class Terminal:
         self._child = Child(command, log=self._log, env={**os.environ, "KUBECONFIG": os.devnull})
         return self._child
 
+    def command(self, verb: str, *options: str) -> str:
+        """What a command prints in a second terminal."""
+        command = [COMMAND, verb, "spread", "--records", str(self._records), *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout.strip()
+
     def ended(self) -> tuple[int, str]:
         """Wait for the end; the exit code and the last line."""
         child = self._child
@@ -85,7 +92,9 @@ def terminal(kafka: KafkaCluster, topic: str, tmp_path: Path) -> Iterator[Termin
 class TestTheStory:
     """One topic, spread over two new brokers and back."""
 
-    def test_killed_stopped_carried_out_and_rolled_back(self, judge: Judge, topic: str, terminal: Terminal) -> None:
+    def test_killed_stopped_carried_out_and_rolled_back(
+        self, judge: Judge, topic: str, terminal: Terminal, tmp_path: Path
+    ) -> None:
         """By Kafka's tools: nothing is lost by kill -9, nothing is left by Ctrl-C, and the way back is exact."""
         before = judge.describe_topics(topic)
 
@@ -97,6 +106,21 @@ class TestTheStory:
 
         child = terminal.start(throttle=CRAWL)
         wait_until("it goes on", lambda: "Rebalancing" in child.tail())
+
+        assert (
+            terminal.command("suspend")
+            == "KafkaRebalance default/spread is suspended: no new step starts, steps in flight finish"
+        )
+        wait_until("it is suspended", lambda: "Suspended" in child.tail())
+        child.kill9()
+        assert terminal.command("throttle", "--rate", "300Ki").endswith(
+            "followers fetch at most 300Ki bytes per second"
+        )
+        child = terminal.start(throttle=CRAWL)
+        wait_until("it is still suspended", lambda: "Suspended" in child.tail())
+        assert "is not suspended" in terminal.command("resume")
+        wait_until("a copy is in flight", lambda: in_flight(judge, topic))
+        wait_until("at the rate of the command", lambda: "307200" in str(judge.throttles()))
         os.kill(child.pid, signal.SIGINT)
         code, last = terminal.ended()
         assert (code, last) == (130, "stopped at a rest point: run it again to go on")
@@ -113,6 +137,10 @@ class TestTheStory:
         assert replicas_on(judge.describe_topics(topic)) == {1: 3, 2: 3, 3: 6, 4: 3, 5: 3}  # 3 is alone in its rack
         assert judge.list_reassignments() == {}
         assert judge.throttles() == {}
+        page = tmp_path / "report.md"
+        terminal.command("report", "-o", str(page))
+        assert page.read_text().startswith("# KafkaRebalance default/spread\n\n**Succeeded**")
+        assert page.read_text().count(f"| {topic}-") == 4
 
         terminal.start("--rollback", throttle=FAST)
         code, last = terminal.ended()

@@ -5,6 +5,7 @@ RebalanceError
 │   └── Conflict         409: changed by somebody else; read again, then decide again
 ├── Permanent
 │   ├── NotFound         404
+│   │   └── KindNotFound 404: this kind is not served; nothing is known of the object
 │   ├── Forbidden        403: a permission is missing
 │   │   └── Terminating  403: the namespace is being deleted; nothing can be created in it
 │   └── StoredStateCorrupt   a record of ours is not as it was written
@@ -30,10 +31,14 @@ class Conflict(Transient):
 
 
 class NotFound(Permanent):
-    """No such object, or no such kind."""
+    """No such object, or no such kind (``KindNotFound``)."""
 
     def __init__(self, message: str) -> None:
         super().__init__(Reason.NOT_FOUND, message)
+
+
+class KindNotFound(NotFound):
+    """The answer names no object: the kind is not served, for instance while its CRD is installed again."""
 
 
 class Forbidden(Permanent):
@@ -72,7 +77,8 @@ def from_response(what: str, code: int, body: bytes) -> RebalanceError:
     status = _status(body)
     message = f"{what}: {status.get('message') or f'HTTP {code}'}"
     if code == 404:
-        return NotFound(message)
+        named = (status.get("details") or {}).get("name")
+        return NotFound(message) if named else KindNotFound(message)
     if code == 409:
         return Conflict(message)
     if code == 403:

@@ -1,12 +1,16 @@
 """The owners of the Kafka clusters, in the operator's own namespace: one ConfigMap for each cluster id.
 
-Each decision reads the record again, so that a restart of the operator makes no difference.
+Each decision reads the record again, so that a restart of the operator makes no difference. An administrator says with
+an annotation that a server is the cluster, although nothing on record shows it. The next write takes that in.
 """
+
+from collections.abc import Iterable
+from dataclasses import replace
 
 from pydantic import TypeAdapter, ValidationError
 
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
-from kafka_rebalance.kube.blobs import KIND_LABEL, config_map, object_name
+from kafka_rebalance.kube.blobs import KIND_LABEL, PREFIX, config_map, object_name
 from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.ordered_writes import OrderedWrites
 from kafka_rebalance.model.ownership import Binding
@@ -14,6 +18,7 @@ from kafka_rebalance.model.ownership import Binding
 _BINDING = TypeAdapter(Binding)
 _KIND = "binding"
 _KEY = "binding.json"
+_CONFIRMED = f"{PREFIX}/same-cluster"
 
 
 class BindingStore:
@@ -44,22 +49,23 @@ class BindingStore:
         await self._writes.put(config_map(name, {KIND_LABEL: _KIND}, data={_KEY: _BINDING.dump_json(binding).decode()}))
 
     async def delete(self, cluster_id: str) -> None:
-        """No error if there is none."""
-        name = object_name(_KIND, cluster_id)
-        self._writes.forget(name)
-        await self._kube.delete_config_map(name)
+        """No error if there is none. Conflict if it was written since it was read, as by a new owner."""
+        await self._writes.delete(object_name(_KIND, cluster_id))
 
-    def where(self, cluster_id: str) -> str:
-        """The ConfigMap, for messages."""
-        return f"ConfigMap {self._kube.namespace}/{object_name(_KIND, cluster_id)}"
+    def how_to_confirm(self, cluster_id: str, servers: Iterable[str]) -> str:
+        """The command that says that these bootstrap servers lead to the cluster, for messages."""
+        name, value = object_name(_KIND, cluster_id), ",".join(sorted(servers))
+        return f"kubectl annotate -n {self._kube.namespace} configmap/{name} --overwrite {_CONFIRMED}={value}"
 
     def _read(self, found: Json) -> Binding:
         self._writes.note(found)
         try:
-            return _BINDING.validate_json(found["data"][_KEY])
+            binding = _BINDING.validate_json(found["data"][_KEY])
         except (KeyError, TypeError, ValidationError) as error:
             name = f"{self._kube.namespace}/{found['metadata']['name']}"
             raise StoredStateCorrupt(
                 f"ConfigMap {name} does not say whose Kafka cluster it is; restore it, or delete it if the connections "
                 "that you have now lead to the right cluster"
             ) from error
+        confirmed = found["metadata"].get("annotations", {}).get(_CONFIRMED)
+        return binding if confirmed is None else replace(binding, confirmed=confirmed)

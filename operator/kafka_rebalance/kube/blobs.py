@@ -22,11 +22,11 @@ from kafka_rebalance.kube.ordered_writes import OrderedWrites
 SHARD_BYTES = 900 * 1024
 """The API server accepts 1 MiB of decoded data per ConfigMap; names and labels need some of it."""
 
-_PREFIX = "kafkarebalance.dev"
-KIND_LABEL = f"{_PREFIX}/kind"
-UID_LABEL = f"{_PREFIX}/uid"
-_BLOB_LABEL = f"{_PREFIX}/blob"
-_CONTENT_LABEL = f"{_PREFIX}/content"
+PREFIX = "kafkarebalance.dev"
+KIND_LABEL = f"{PREFIX}/kind"
+UID_LABEL = f"{PREFIX}/uid"
+_BLOB_LABEL = f"{PREFIX}/blob"
+_CONTENT_LABEL = f"{PREFIX}/content"
 _INDEX = "index.json"
 _PAYLOAD = "payload"
 _CONTENT = ("data", "binaryData")

@@ -22,7 +22,14 @@ from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, VERSION, ObjectMeta
 from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.heartbeat import beat
 from kafka_rebalance.kube import access
-from kafka_rebalance.kube.api_errors import Forbidden, NotFound, Terminating, from_response, unreachable
+from kafka_rebalance.kube.api_errors import (
+    Forbidden,
+    KindNotFound,
+    NotFound,
+    Terminating,
+    from_response,
+    unreachable,
+)
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.reasons import Reason
 
@@ -47,9 +54,9 @@ def operator_namespace(chosen: str | None = None) -> str:
 class KubeClient:
     """One API server. ``namespace`` is the operator's own, for its records, its Lease and some Events.
 
-    Every method may raise Transient("ApiServerUnreachable" or "ApiServerBusy"), Conflict, Forbidden, and Refused if the
-    API server finds the request invalid; NotFound only where None or False cannot express it. ``before_write`` is
-    called, in a thread, right before each request but GET; if it raises, nothing is sent.
+    Every method may raise Transient("ApiServerUnreachable" or "ApiServerBusy"), Conflict, Forbidden, KindNotFound, and
+    Refused if the API server finds the request invalid; NotFound of an object only where None or False cannot express
+    it. ``before_write`` is called, in a thread, right before each request but GET; if it raises, nothing is sent.
     """
 
     def __init__(
@@ -195,9 +202,13 @@ class KubeClient:
         """Replace in one write. Conflict if ``body`` has a resourceVersion that is outdated; NotFound if it is gone."""
         return await self._json("PUT", self._config_maps(name), body)
 
-    async def delete_config_map(self, name: str) -> bool:
-        """False if there was none."""
-        return await self._unless_gone("DELETE", self._config_maps(name)) is not None
+    async def delete_config_map(self, name: str, resource_version: str | None = None) -> bool:
+        """False if there was none. Conflict if its resource version is not this one, where one is given."""
+        body: Json | None = None
+        if resource_version is not None:
+            given = {"resourceVersion": resource_version}
+            body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": given}
+        return await self._unless_gone("DELETE", self._config_maps(name), body) is not None
 
     async def list_config_maps(self, labels: Mapping[str, str]) -> list[Json]:
         """All with these labels, data included."""
@@ -275,6 +286,8 @@ class KubeClient:
     ) -> Json | None:
         try:
             return await self._json(method, path, body, content_type=content_type)
+        except KindNotFound:
+            raise
         except NotFound:
             return None
 

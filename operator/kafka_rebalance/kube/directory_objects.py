@@ -20,7 +20,7 @@ from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.heartbeat import beat
 from kafka_rebalance.kube.api_errors import Conflict, NotFound
 from kafka_rebalance.kube.client import DEFAULT_NAMESPACE
-from kafka_rebalance.kube.merge_patch import merge_patch
+from kafka_rebalance.kube.merge_patch import merge_difference, merge_patch
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.kube.record_files import RecordFiles
 from kafka_rebalance.reasons import Reason
@@ -28,6 +28,10 @@ from kafka_rebalance.reasons import Reason
 log = logging.getLogger(__name__)
 
 _RECORDS = "configmaps"
+_WHOLE = ("throttle",)
+"""Fields of a spec whose parts exclude each other: merged they could be invalid."""
+LAST_APPLIED = "lastApplied"
+"""The spec of the manifest that was applied last, beside the resource's own fields."""
 
 T = TypeVar("T")
 
@@ -74,7 +78,10 @@ class DirectoryObjects:
         )
 
     async def apply(self, plural: str, manifest: Mapping[str, Any]) -> Json:
-        """Create the resource, or give it the spec, the labels and the annotations of the manifest."""
+        """Create the resource, or merge into it what has changed in the manifest since it was last applied.
+
+        So what commands have changed meanwhile stays, as long as the manifest says the same about it.
+        """
         wanted = manifest["metadata"]
         namespace, name = wanted["namespace"], wanted["name"]
 
@@ -83,10 +90,11 @@ class DirectoryObjects:
             if found is None:
                 created = {"uid": str(uuid.uuid4()), "creationTimestamp": format_time(self._now()), "generation": 1}
                 metadata = {"name": name, "namespace": namespace, **created, "finalizers": []}
-                found = {"apiVersion": API_VERSION, "kind": KINDS[plural], "metadata": metadata}
-                return self._put(plural, {**found, **_described(found, manifest)})
-            after = {**found, **_described(found, manifest)}
-            after["metadata"]["generation"] += after["spec"] != found["spec"]
+                found = {"apiVersion": API_VERSION, "kind": KINDS[plural], "metadata": metadata, "spec": {}}
+                return self._put(plural, {**merge_patch(found, _described(manifest)), LAST_APPLIED: manifest["spec"]})
+            spec = _merged(found["spec"], found.get(LAST_APPLIED, {}), manifest["spec"])
+            after = {**merge_patch(found, _described(manifest)), "spec": spec, LAST_APPLIED: manifest["spec"]}
+            after["metadata"]["generation"] += spec != found["spec"]
             return found if after == found else self._put(plural, after)
 
         return await self._do(applied)
@@ -198,9 +206,16 @@ class DirectoryObjects:
 
         return await self._do(replace)
 
-    async def delete_config_map(self, name: str) -> bool:
-        """False if there was none."""
-        return await self._do(lambda: self._files.remove(_RECORDS, self.namespace, name))
+    async def delete_config_map(self, name: str, resource_version: str | None = None) -> bool:
+        """False if there was none. Conflict if its resource version is not this one, where one is given."""
+
+        def deleted() -> bool:
+            found = self._files.read(_RECORDS, self.namespace, name)
+            if found is not None and resource_version not in {None, found["metadata"]["resourceVersion"]}:
+                raise Conflict(f"ConfigMap {name} has been modified")
+            return self._files.remove(_RECORDS, self.namespace, name)
+
+        return await self._do(deleted)
 
     async def list_config_maps(self, labels: Mapping[str, str]) -> list[Json]:
         """All records with these labels."""
@@ -269,7 +284,14 @@ def _in(namespace: str, body: Mapping[str, Any]) -> Json:
     return {**body, "metadata": {**body["metadata"], "namespace": namespace}}
 
 
-def _described(found: Json, manifest: Mapping[str, Any]) -> Json:
-    """The spec of the manifest, and its labels and annotations beside those that are there."""
+def _merged(spec: Json, applied: Json, wanted: Mapping[str, Any]) -> Json:
+    """``spec`` with the difference of the two manifests."""
+    merged: Json = merge_patch(spec, merge_difference(applied, wanted))
+    whole = {name for name in _WHOLE if applied.get(name) != wanted.get(name) and name in wanted}
+    return {**merged, **{name: wanted[name] for name in whole}}
+
+
+def _described(manifest: Mapping[str, Any]) -> Json:
+    """The spec, the labels and the annotations of the manifest; other labels and annotations stay."""
     wanted = {part: manifest["metadata"][part] for part in ("labels", "annotations") if part in manifest["metadata"]}
-    return {"spec": manifest["spec"], "metadata": merge_patch(found["metadata"], wanted)}
+    return {"spec": manifest["spec"], "metadata": wanted}

@@ -15,3 +15,14 @@ def merge_patch(found: Any, patch: Any) -> Any:
         else:
             merged[key] = merge_patch(merged.get(key), value)
     return merged
+
+
+def merge_difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes ``after`` of ``before``."""
+    patch: dict[str, Any] = dict.fromkeys(before.keys() - after.keys())
+    for key, value in after.items():
+        if key not in before or not isinstance(value, Mapping) or not isinstance(before[key], Mapping):
+            patch |= {} if key in before and before[key] == value else {key: value}
+        elif inner := merge_difference(before[key], value):
+            patch[key] = inner
+    return patch

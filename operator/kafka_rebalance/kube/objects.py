@@ -83,8 +83,8 @@ class KubeObjects(Protocol):
     async def replace_config_map(self, name: str, body: Mapping[str, Any]) -> Json:
         """Replace in one write. Conflict if ``body`` has a resourceVersion that is outdated; NotFound if it is gone."""
 
-    async def delete_config_map(self, name: str) -> bool:
-        """False if there was none."""
+    async def delete_config_map(self, name: str, resource_version: str | None = None) -> bool:
+        """False if there was none. Conflict if its resource version is not this one, where one is given."""
 
     async def list_config_maps(self, labels: Mapping[str, str]) -> list[Json]:
         """All with these labels, data included."""

@@ -1,7 +1,7 @@
-"""Replaces ConfigMaps so that a request without an answer cannot overwrite what a later one has written.
+"""Replaces and deletes ConfigMaps so that a request without an answer cannot undo what a later one has written.
 
 The API server may carry out a request after its client has given it up, also that of an operator which is not the
-leader any more. So each replacement names the version that it replaces.
+leader any more. So each replacement and deletion names the version that it is for.
 """
 
 from kafka_rebalance.kube.api_errors import NotFound
@@ -28,6 +28,12 @@ class OrderedWrites:
             except NotFound:
                 written = await self._kube.create_config_map(body)
         self._versions[name] = written["metadata"]["resourceVersion"]
+
+    async def delete(self, name: str) -> None:
+        """Delete that version. Conflict if something else was written meanwhile; no error if there is none."""
+        version = self._versions.pop(name, None) or await self._present_version(name)
+        if version is not None:
+            await self._kube.delete_config_map(name, version)
 
     def note(self, found: Json) -> None:
         """It was read. What was written since is newer, and stays known."""

@@ -8,6 +8,7 @@ also after SIGKILL. Nothing here knows what an object means.
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
@@ -22,6 +23,12 @@ _ENDING = ".json"
 _UNFINISHED = ".unfinished"
 _RETRY_SECONDS = 5.0
 _LONGEST_NAME = 255 - len(_UNFINISHED)
+REQUESTS = "requests"
+"""The directory of `ChangeRequests`, which other processes write to."""
+_COMMAND = "command"
+_COMMAND_LOOKS = 200
+"""How often a run looks again while a command has the directory: for the time of one change."""
+_LOOK_SECONDS = 0.05
 
 
 class RecordFiles:
@@ -32,8 +39,8 @@ class RecordFiles:
         self._lock = lock
 
     @classmethod
-    def to_write(cls, directory: Path) -> Self:
-        """As the only writer; creates the directory.
+    def to_write(cls, directory: Path, *, command: bool = False) -> Self:
+        """As the only writer; creates the directory. ``command``: for a single change, which a run waits for.
 
         Refused("RecordsLocked") if another process has it, Refused("RecordsInvalid") names a file that is not of ours.
         """
@@ -41,7 +48,7 @@ class RecordFiles:
         lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             files = cls(directory, lock)
-            files._take(lock)
+            files._take(lock, command=command)
             files._check()
         except BaseException:
             os.close(lock)
@@ -83,32 +90,14 @@ class RecordFiles:
     def write(self, kind: str, namespace: str, body: Json) -> None:
         """Create or replace. Transient("RecordsNotWritten") if that fails; the old content is then still there."""
         path = self._path(kind, namespace, body["metadata"]["name"])
-        unfinished = path.with_name(path.name + _UNFINISHED)
-        try:
-            self._check_writer()
-            file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            try:
-                _write_whole(file, json.dumps(body).encode())
-                os.fsync(file)
-            finally:
-                os.close(file)
-            os.replace(unfinished, path)
-            self._sync()
-        except OSError as error:
-            raise _failed(path, error) from error
+        self._check_writer()
+        replace_file(path, json.dumps(body).encode())
 
     def remove(self, kind: str, namespace: str, name: str) -> bool:
         """False if there is none."""
         path = self._path(kind, namespace, name)
-        try:
-            self._check_writer()
-            os.unlink(path)
-            self._sync()
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise _failed(path, error) from error
-        return True
+        self._check_writer()
+        return remove_file(path)
 
     def _path(self, kind: str, namespace: str, name: str) -> Path:
         """No namespace has a dot, so each object has its own file."""
@@ -117,23 +106,28 @@ class RecordFiles:
             raise Refused(Reason.INVALID_SPEC, f"{name!r} is too long for the name of a file: use a shorter one")
         return self.directory / file
 
-    def _take(self, lock: int) -> None:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as held:
-            holder = os.pread(lock, 20, 0).decode(errors="replace").strip()
-            raise Refused(
-                Reason.RECORDS_LOCKED,
-                f"another kafka-rebalance run (process {holder or 'unknown'}) uses {self.directory}: wait for its end, "
-                "or use another directory",
-            ) from held
+    def _take(self, lock: int, *, command: bool) -> None:
+        for looks in range(_COMMAND_LOOKS + 1):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as held:
+                pid, _, what = os.pread(lock, 40, 0).decode(errors="replace").strip().partition(" ")
+                if what == _COMMAND and looks < _COMMAND_LOOKS:
+                    time.sleep(_LOOK_SECONDS)
+                    continue
+                raise Refused(
+                    Reason.RECORDS_LOCKED,
+                    f"another kafka-rebalance run (process {pid or 'unknown'}) uses {self.directory}: wait for its "
+                    "end, or use another directory",
+                ) from held
         os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        os.pwrite(lock, f"{os.getpid()}{f' {_COMMAND}' if command else ''}\n".encode(), 0)
 
     def _check(self) -> None:
         """Every file is an object of ours. Removes what a killed writer left unfinished."""
         for path in sorted(self.directory.iterdir()):
-            if path.name == _LOCK:
+            if path.name in {_LOCK, REQUESTS}:
                 continue
             if path.name.endswith(_ENDING + _UNFINISHED):
                 os.unlink(path)
@@ -153,12 +147,44 @@ class RecordFiles:
         if self._lock is None:
             raise Refused(Reason.RECORDS_LOCKED, f"{self.directory} is open for reading only")
 
-    def _sync(self) -> None:
-        directory = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Create or replace a file as a whole. Transient("RecordsNotWritten"); the old content is then still there."""
+    unfinished = path.with_name(path.name + _UNFINISHED)
+    try:
+        file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            os.fsync(directory)
+            if os.geteuid() == 0:  # what root writes here, the user of the directory must be able to read
+                owner = os.stat(path.parent)
+                os.fchown(file, owner.st_uid, owner.st_gid)
+            _write_whole(file, data)
+            os.fsync(file)
         finally:
-            os.close(directory)
+            os.close(file)
+        os.replace(unfinished, path)
+        _sync(path.parent)
+    except OSError as error:
+        raise _failed(path, error) from error
+
+
+def remove_file(path: Path) -> bool:
+    """False if there is none. Transient("RecordsNotWritten")."""
+    try:
+        os.unlink(path)
+        _sync(path.parent)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _failed(path, error) from error
+    return True
+
+
+def _sync(directory: Path) -> None:
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _object_in(path: Path, data: bytes) -> Json:

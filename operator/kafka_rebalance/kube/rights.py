@@ -38,6 +38,7 @@ _EVENTS = Rule("", ("events",), ("create",))
 
 WATCHED: tuple[Rule, ...] = (
     Rule(GROUP, (REBALANCES, REASSIGNMENT_THROTTLES), ("get", "list", "watch", "patch")),  # patch: our finalizer
+    Rule(GROUP, (REBALANCES,), ("delete",)),  # after spec.ttlSecondsAfterFinished
     Rule(GROUP, (CONNECTIONS,), ("list", "watch")),
     Rule(GROUP, tuple(f"{plural}/status" for plural in (CONNECTIONS, REBALANCES, REASSIGNMENT_THROTTLES)), ("patch",)),
     _EVENTS,

@@ -18,6 +18,7 @@ from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.blobs import KIND_LABEL, UID_LABEL, Blob, BlobStore, config_map, object_name
 from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.ordered_writes import OrderedWrites
+from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import TopicPartition
@@ -27,6 +28,7 @@ _log = logging.getLogger(__name__)
 PIECE_BYTES = 32 * 1024
 """The size of a piece of a record of origins. Adding origins rewrites at most this much: a few thousand partitions."""
 _IN_PIECES = "inPieces"
+_OWNER = "owner"
 _REMEMBERED_LOGS = 32
 
 
@@ -234,10 +236,15 @@ class RunStore:
 
 
 class LedgerStore:
-    """The throttle ledger of each Kafka cluster: JSON of any size. `execution.ledger_json` defines its fields."""
+    """The throttle ledger of each Kafka cluster: JSON of any size. `execution.ledger_json` defines its fields.
 
-    def __init__(self, kube: KubeObjects) -> None:
+    ``owner``: with whose client what is saved here is set. It is on record beside the ledger too, in case the binding
+    is lost: whoever gets the cluster gets what is to be restored.
+    """
+
+    def __init__(self, kube: KubeObjects, owner: Owner | None = None) -> None:
         self._kube = kube
+        self._owner = owner
         self._blobs = BlobStore(kube, "ledger")
 
     async def load(self, cluster_id: str) -> dict[str, Any] | None:
@@ -263,7 +270,14 @@ class LedgerStore:
     async def save(self, cluster_id: str, ledger: Mapping[str, Any]) -> None:
         """Create or replace atomically."""
         payload = await asyncio.to_thread(codec.pack, dict(ledger))
-        await self._blobs.write(self._blobs.name(cluster_id), "", payload, {"clusterId": cluster_id})
+        owner = {_OWNER: f"{self._owner.namespace}/{self._owner.connection}"} if self._owner is not None else {}
+        await self._blobs.write(self._blobs.name(cluster_id), "", payload, {"clusterId": cluster_id, **owner})
+
+    async def owner(self, cluster_id: str) -> Owner | None:
+        """With whose client the ledger was saved; None: not known. StoredStateCorrupt if it is damaged."""
+        blob = await self._blobs.read(self._blobs.name(cluster_id))
+        namespace, _, connection = (blob.attributes.get(_OWNER, "") if blob is not None else "").partition("/")
+        return Owner(namespace, connection) if namespace else None
 
     async def delete(self, cluster_id: str) -> None:
         """No error if there is none."""

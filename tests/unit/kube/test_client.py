@@ -1,5 +1,6 @@
 """What answers where the API server should be."""
 
+import contextlib
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -8,28 +9,40 @@ from kubernetes import client
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.heartbeat import heard_by
+from kafka_rebalance.kube.api_errors import KindNotFound
 from kafka_rebalance.kube.client import KubeClient
 
 
 class Page(BaseHTTPRequestHandler):
     """A proxy's page, with the status of a success."""
 
+    status, content = 200, b"<html>please log in</html>"
+
     def do_GET(self):
-        self.send_response(200)
+        self.send_response(self.status)
         self.end_headers()
-        self.wfile.write(b"<html>please log in</html>")
+        self.wfile.write(self.content)
+
+    def do_PATCH(self):
+        self.do_GET()
 
     def log_message(self, *_):
         pass
 
 
-@pytest.fixture
-def proxy():
-    """Its address."""
-    with HTTPServer(("127.0.0.1", 0), Page) as server:
+@contextlib.contextmanager
+def answering(page):
+    """The address of a server with this page."""
+    with HTTPServer(("127.0.0.1", 0), page) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+@pytest.fixture
+def proxy():
+    with answering(Page) as address:
+        yield address
 
 
 async def test_an_answer_that_is_no_json(proxy):
@@ -48,3 +61,32 @@ async def test_a_call_that_fails_is_a_beat(proxy):
         await kube.list_resources("kafkarebalances")
     assert beats == [1]
     await kube.close()
+
+
+class TestNotFound:
+    """Only an answer that names the object says that it is gone."""
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"404 page not found\n",
+            b'{"kind":"Status","reason":"NotFound","message":"the server could not find the resource","details":{}}',
+        ],
+    )
+    async def test_a_kind_that_is_not_served(self, content):
+        """Nothing is known of the object: a CRD that is installed again, or a proxy, answers so for a moment."""
+        with answering(type("Missing", (Page,), {"status": 404, "content": content})) as address:
+            kube = KubeClient(client.Configuration(host=address), "kafka-rebalance")
+            with pytest.raises(KindNotFound):
+                await kube.patch_status("kafkarebalances", "kafka", "r", {"status": {}})
+            with pytest.raises(KindNotFound):
+                await kube.get("kafkarebalances", "kafka", "r")
+            await kube.close()
+
+    async def test_an_object_that_is_gone(self):
+        content = b'{"kind":"Status","reason":"NotFound","details":{"name":"r","kind":"kafkarebalances"}}'
+        with answering(type("Missing", (Page,), {"status": 404, "content": content})) as address:
+            kube = KubeClient(client.Configuration(host=address), "kafka-rebalance")
+            assert await kube.patch_status("kafkarebalances", "kafka", "r", {"status": {}}) is False
+            assert await kube.get("kafkarebalances", "kafka", "r") is None
+            await kube.close()

@@ -54,6 +54,18 @@ class TestApply:
         assert second["metadata"]["generation"] == 2
         assert second["metadata"]["uid"] == first["metadata"]["uid"]
 
+    async def test_what_commands_have_changed(self, kube):
+        """It stays while the manifest says the same about it, and goes when the manifest says something else."""
+        await kube.apply(REBALANCES, manifest(execution={"parallelPartitionCount": 1}, throttle={"leaderRate": "1Mi"}))
+        body = await kube.get(*R)
+        changed = {"spec": {"execution": {"suspend": True}, "throttle": {"leaderRate": None, "unlimited": True}}}
+        await kube.patch(*R, changed, body["metadata"]["resourceVersion"])
+        more = manifest(execution={"parallelPartitionCount": 2}, throttle={"leaderRate": "1Mi"})
+        found = (await kube.apply(REBALANCES, more))["spec"]
+        assert found == {"execution": {"suspend": True, "parallelPartitionCount": 2}, "throttle": {"unlimited": True}}
+        found = (await kube.apply(REBALANCES, manifest(throttle={"leaderRate": "2Mi"})))["spec"]
+        assert found == {"throttle": {"leaderRate": "2Mi"}}
+
     async def test_annotations_that_are_not_in_the_manifest(self, kube):
         """They stay: an order to undo is one."""
         await kube.apply(REBALANCES, manifest())

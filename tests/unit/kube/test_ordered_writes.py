@@ -29,12 +29,21 @@ class SlowKube(KubeInMemory):
             raise Transient("ApiServerUnreachable", "no answer")
         return await super().replace_config_map(name, body)
 
+    async def delete_config_map(self, name, resource_version=None):
+        if self.hanging:
+            self.kept.append((name, resource_version))
+            raise Transient("ApiServerUnreachable", "no answer")
+        return await super().delete_config_map(name, resource_version)
+
     async def arrive(self):
         """How many of them the API server has refused."""
         self.hanging, refused = False, 0
         for name, body in self.kept:
             try:
-                await self.replace_config_map(name, body)
+                if isinstance(body, dict):
+                    await self.replace_config_map(name, body)
+                else:
+                    await self.delete_config_map(name, body)
             except Conflict:
                 refused += 1
         return refused
@@ -117,3 +126,47 @@ async def test_what_others_have_deleted_is_created_again():
     kube.config_maps.clear()
     await save("second")
     assert await load() == content("second")
+
+
+class TestDeletion:
+    async def test_that_is_carried_out_late(self):
+        """The cluster was bound to another owner since: its binding stays."""
+        kube = SlowKube()
+        former, now = BindingStore(kube), BindingStore(kube)
+        await former.save(Binding("c", Owner("a")))
+        kube.hanging = True
+        with pytest.raises(Transient):
+            await former.delete("c")
+        kube.hanging = False
+        await now.load("c")
+        await now.save(Binding("c", Owner("b")))
+        assert await kube.arrive() == 1
+        assert await now.load("c") == Binding("c", Owner("b"))
+
+    async def test_of_what_was_written_anew(self):
+        """The same where the record was deleted and written again."""
+        kube = SlowKube()
+        store = BindingStore(kube)
+        await store.save(Binding("c", Owner("a")))
+        kube.hanging = True
+        with pytest.raises(Transient):
+            await store.delete("c")
+        kube.hanging = False
+        await store.delete("c")
+        await store.save(Binding("c", Owner("b")))
+        assert await kube.arrive() == 1
+        assert await store.load("c") == Binding("c", Owner("b"))
+
+    async def test_of_a_version_that_was_not_read(self):
+        """Others have written meanwhile: it stays, and is looked at again."""
+        kube = KubeInMemory()
+        store, other = BindingStore(kube), BindingStore(kube)
+        await store.save(Binding("c", Owner("a")))
+        await other.load("c")
+        await other.save(Binding("c", Owner("b")))
+        with pytest.raises(Conflict):
+            await store.delete("c")
+        await store.load("c")
+        await store.delete("c")
+        await store.delete("c")
+        assert await store.load("c") is None

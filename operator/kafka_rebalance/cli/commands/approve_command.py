@@ -13,7 +13,13 @@ from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.resource_status import PlanStatus
 from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaRebalance, parse_rebalance
 from kafka_rebalance.cli.options.confirmation import confirm, yes_option
-from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, namespace_options
+from kafka_rebalance.cli.options.resource_lookup import (
+    ResourceScope,
+    changing,
+    directory_option,
+    find,
+    namespace_options,
+)
 from kafka_rebalance.cli.tables.planned_changes import print_planned
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kube.objects import Json
@@ -23,6 +29,7 @@ from kafka_rebalance.reasons import Reason
 
 @click.command("approve")
 @click.argument("name")
+@directory_option
 @namespace_options
 @click.option("--plan-hash", metavar="HASH", help="Approve only this plan, for example the one that was reviewed.")
 @yes_option
@@ -35,7 +42,7 @@ def approve(name: str, scope: ResourceScope, *, plan_hash: str | None, yes: bool
 
 
 async def _approve(scope: ResourceScope, name: str, plan_hash: str | None, *, yes: bool) -> None:
-    async with connected(server=scope.server) as kube:
+    async with changing(scope) as kube:
         seen = parse_rebalance(await find(kube, scope.namespace, name))
         plan = approvable(seen, plan_hash)
         if seen.spec.approval.plan_hash == plan.hash:
@@ -50,7 +57,7 @@ async def _approve(scope: ResourceScope, name: str, plan_hash: str | None, *, ye
             return {"spec": {"approval": {"planHash": plan.hash}}}
 
         await change(kube, REBALANCES, scope.namespace, name, decide)
-        click.echo(f"approved; follow it with: kafka-rebalance watch {name} -n {scope.namespace}")
+        click.echo(f"approved; {scope.follow(name)}")
 
 
 def approvable(rebalance: KafkaRebalance, expected: str | None = None) -> PlanStatus:

@@ -12,7 +12,13 @@ from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.execution_spec import DeletionPolicy
 from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaRebalance, parse_rebalance
 from kafka_rebalance.cli.options.confirmation import confirm, yes_option
-from kafka_rebalance.cli.options.resource_lookup import ResourceScope, connected, find, namespace_options
+from kafka_rebalance.cli.options.resource_lookup import (
+    ResourceScope,
+    changing,
+    directory_option,
+    find,
+    namespace_options,
+)
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.kube.spec_changes import change
@@ -29,6 +35,7 @@ _WHAT_HAPPENS = {
 
 @click.command("cancel")
 @click.argument("name")
+@directory_option
 @namespace_options
 @click.option(
     "--policy",
@@ -45,7 +52,7 @@ def cancel(name: str, scope: ResourceScope, *, policy: str | None, yes: bool) ->
 
 
 async def _cancel(scope: ResourceScope, name: str, policy: DeletionPolicy | None, *, yes: bool) -> None:
-    async with connected(server=scope.server) as kube:
+    async with changing(scope) as kube:
         seen = parse_rebalance(await find(kube, scope.namespace, name))
         wanted = policy or seen.spec.deletion_policy
         what = f"KafkaRebalance {scope.namespace}/{name}"
@@ -67,10 +74,7 @@ async def _cancel(scope: ResourceScope, name: str, policy: DeletionPolicy | None
         await change(kube, REBALANCES, scope.namespace, name, decide)
         if not seen.metadata.deleting:
             await kube.delete_resource(REBALANCES, scope.namespace, name, seen.metadata.uid)
-        click.echo(
-            f"being deleted with deletionPolicy {wanted.value}; follow it with: kafka-rebalance watch {name} "
-            f"-n {scope.namespace}"
-        )
+        click.echo(f"being deleted with deletionPolicy {wanted.value}; {scope.follow(name)}")
 
 
 def _consequence(rebalance: KafkaRebalance, policy: DeletionPolicy) -> str:
@@ -83,7 +87,7 @@ def _consequence(rebalance: KafkaRebalance, policy: DeletionPolicy) -> str:
     if (moving is None or moving.status != "True") and status.progress is None:
         return "it has moved nothing so far; deleting it moves nothing"
     said = f"deletionPolicy {policy.value}: {_WHAT_HAPPENS[policy]}"
-    if policy is DeletionPolicy.ROLLBACK and rebalance.spec.execution.suspend:
+    if policy is DeletionPolicy.ROLLBACK and rebalance.spec.suspended:
         said += ", which waits for kafka-rebalance resume, because it is suspended"
     if (progress := status.progress) is None:
         return said

@@ -6,6 +6,7 @@ from kafka_rebalance.cli.commands.rebalance_submission import checked_manifests,
 from kafka_rebalance.cli.commands.steps_command import BROKER_LIST
 from kafka_rebalance.cli.files.manifests import of_brokers
 from kafka_rebalance.cli.options.manifest_options import BASE, ManifestOptions, manifest_options
+from kafka_rebalance.model.goals import Strategy
 from kafka_rebalance.model.topology import Replicas
 
 
@@ -19,9 +20,12 @@ from kafka_rebalance.model.topology import Replicas
     metavar="HOST:PORT,…",
     help="Instead of a KafkaConnection: bootstrap brokers without TLS and credentials.",
 )
+@click.option("--only", is_flag=True, help="Move only what is on BROKERS: do not even the other brokers.")
 @manifest_options
-def drain(brokers: Replicas, *, connection: str | None, bootstrap_servers: str | None, wanted: ManifestOptions) -> None:
-    """Make a KafkaRebalance that empties BROKERS, for example 4,5, with the fewest moves.
+def drain(
+    brokers: Replicas, *, connection: str | None, bootstrap_servers: str | None, only: bool, wanted: ManifestOptions
+) -> None:
+    """Make a KafkaRebalance that empties BROKERS, for example 4,5, and evens the other brokers, with the fewest moves.
 
     Prints it for kubectl or Git; with --apply, creates it. The condition Drained reports when the brokers are empty.
     """
@@ -33,5 +37,7 @@ def drain(brokers: Replicas, *, connection: str | None, bootstrap_servers: str |
         where, _, called = connection.rpartition("/")
         kafka = {"connectionRef": {"name": called, **({"namespace": where} if where else {})}}
         base = {**base, "spec": {**spec, "kafka": kafka}}
+    if only:
+        base = {**base, "spec": {**(base.get("spec") or {}), "strategy": Strategy.FORCED_MOVES_ONLY.value}}
     request = wanted.request(base, bootstrap_servers or connection or "")
     print_or_create(checked_manifests(request, of_brokers(request, brokers, (), ())), wanted)

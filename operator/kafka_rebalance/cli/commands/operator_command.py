@@ -59,11 +59,25 @@ def _own_name() -> str:
     help="Port for GET /livez and GET /readyz, which answer 200, or 503 with the reasons.",
 )
 @click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default="0: none",
+    help="Port for GET /metrics, in the formats of Prometheus.",
+)
+@click.option(
     "--require-connections",
     is_flag=True,
     help="Accept connections from KafkaConnections only: a resource with an inline connection is refused.",
 )
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True)
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Lines of text, or of JSON with fields for a log collector.",
+)
 def operator(
     namespaces: tuple[str, ...],
     own_namespace: str | None,
@@ -72,16 +86,26 @@ def operator(
     load_models: str | None,
     history: str | None,
     health_port: int,
+    metrics_port: int,
     require_connections: bool,
     log_level: str,
+    log_format: str,
 ) -> None:
     """Run the operator with the current kubeconfig, or the service account of the Pod."""
     # The imports take seconds, and process 1 of a container ignores signals without a handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    configure_logging(log_level)
+    configure_logging(log_level, as_json=log_format == "json")
     from kafka_rebalance.app.process import Settings, run_operator
 
     settings = Settings(
-        identity, namespaces, own_namespace, load_models, lease_seconds, health_port, require_connections, history
+        identity,
+        namespaces,
+        own_namespace,
+        load_models,
+        lease_seconds,
+        health_port,
+        require_connections,
+        history,
+        metrics_port,
     )
     asyncio.run(run_operator(settings))

@@ -38,6 +38,13 @@ _LOG_LEVELS = ["debug", "info", "warning", "error"]
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", show_default=True
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Lines of text, or of JSON with fields for a log collector.",
+)
 def run(
     file: BinaryIO,
     *,
@@ -47,6 +54,7 @@ def run(
     load_models: str | None,
     history: str | None,
     log_level: str,
+    log_format: str,
 ) -> None:
     """Carry out the KafkaRebalance in FILE to its end, without Kubernetes.
 
@@ -85,7 +93,7 @@ def run(
         return codes[ended.end]
 
     with ProgressScreen() as screen:
-        configure_logging(log_level)  # by now, stderr does not disturb what is drawn
+        configure_logging(log_level, as_json=log_format == "json")  # by now, stderr does not disturb what is drawn
         code = asyncio.run(follow(screen))
     sys.exit(code)
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from kafka_rebalance.cli.options.connection_options import kafka_connection
+from kafka_rebalance.cli.tables.phrases import counted
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import KafkaReader, LogDir
 from kafka_rebalance.kafka.settings import ConnectionSettings
@@ -30,16 +31,21 @@ from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes
 )
 def snapshot(connection: ConnectionSettings, output: Path | None) -> None:
     """Write the brokers, racks, replicas and sizes of a live cluster as JSON, for offline planning."""
-    text = json.dumps(asyncio.run(_read(connection)))
+    cluster, omitted = asyncio.run(_read(connection))
+    text = json.dumps(cluster)
     if output is None:
         click.echo(text)
     elif output.suffix == ".gz":
         output.write_bytes(gzip.compress(text.encode(), mtime=0))
     else:
         output.write_text(text + "\n", encoding="utf-8")
+    if omitted:
+        what = counted(omitted, "partition is", "partitions are")
+        click.echo(f"warning: {what} being reassigned and omitted: a plan from this file does not count them", err=True)
 
 
-async def _read(connection: ConnectionSettings) -> dict[str, Any]:
+async def _read(connection: ConnectionSettings) -> tuple[dict[str, Any], int]:
+    """The cluster, and how many partitions are left out because they are in flight."""
     admin = connect(connection)
     try:
         return await _cluster(admin)
@@ -56,7 +62,7 @@ def _log_dir(found: LogDir) -> dict[str, Any]:
     return {"path": found.path} | ({"size": found.total_bytes} if found.total_bytes > 0 else {})
 
 
-async def _cluster(admin: KafkaReader) -> dict[str, Any]:
+async def _cluster(admin: KafkaReader) -> tuple[dict[str, Any], int]:
     info = await admin.describe_cluster()
     partitions = await admin.describe_partitions()
     dirs = await admin.log_dirs(tuple(info.brokers))
@@ -64,7 +70,7 @@ async def _cluster(admin: KafkaReader) -> dict[str, Any]:
     disks = {b: of[LoadResource.DISK] for b, of in broker_capacities(None, info.brokers, dirs).items() if of}
     places = _several(dirs)
     at = {(b, tp): d.path for b, found in places.items() for d in found for tp in d.replica_bytes}
-    return {
+    cluster = {
         "brokers": [
             {"id": broker.id, "rack": broker.rack}
             | ({"capacity": {"disk": disks[b]}} if b in disks else {})
@@ -80,3 +86,4 @@ async def _cluster(admin: KafkaReader) -> dict[str, Any]:
             if not state.in_flight
         ],
     }
+    return cluster, sum(state.in_flight for state in partitions.values())

@@ -28,7 +28,7 @@ _EVEN = {
     Balance.BOTH: "counts, and then those of each topic,",
 }
 
-_WHY = {
+WHY = {
     Why.GONE: "the broker is not in the cluster",
     Why.NOT_TARGET: "the broker must not hold replicas: it is decommissioned, or not in the list of brokers",
     Why.ASSIGNED: "the assignment does not include it",
@@ -39,6 +39,7 @@ _WHY = {
     Why.SHARE: "the broker ends with fewer replicas than it has",
     Why.EXCHANGE: "exchanged: the broker gets at least as many other replicas as it gives",
 }
+"""Why a replica leaves a broker."""
 
 
 def of_plan(explained: Explanation, *, log_dirs_move: bool = False) -> list[str]:
@@ -200,7 +201,7 @@ def _departure(explained: Explanation, departure: Departure) -> str:
     b, account = departure.broker, explained.broker(departure.broker)
     counts = f"it holds {account.before} and ends with {account.after}"
     others = counted(account.arriving, "other")
-    reasons = _WHY | {
+    reasons = WHY | {
         Why.RACK_RULE: f"rack {account.rack} holds {departure.rack_held} of its replicas, and the rack rule allows "
         f"{departure.rack_room}",
         Why.SHARE: counts,
@@ -258,4 +259,4 @@ def _leader(explained: Explanation, account: PartitionAccount, why: WhyLed) -> s
 
 def _leaving(why: Mapping[Why, int]) -> list[str]:
     total = sum(why.values())
-    return [f"{why[reason]} of {total} that leave: {_WHY[reason]}." for reason in Why if why.get(reason)]
+    return [f"{why[reason]} of {total} that leave: {WHY[reason]}." for reason in Why if why.get(reason)]

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from kafka_rebalance.api.connection_resource import KafkaConnectionSpec
 from kafka_rebalance.api.fields import ApiModel
-from kafka_rebalance.api.spec_warnings import SpecWarning, rebalance_warnings, throttle_warnings
+from kafka_rebalance.api.spec_risks import rebalance_risks
+from kafka_rebalance.api.spec_warnings import rebalance_warnings, throttle_warnings
 from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleSpec
 from kafka_rebalance.api.v1alpha1 import GROUP, KINDS
 from kafka_rebalance.api.validation import validate, without_nulls
@@ -42,20 +43,21 @@ class _AnyResource(ApiModel):
     status: Any = None
 
 
-def _rebalance(spec: Any) -> list[SpecWarning]:
-    return rebalance_warnings(spec_of(spec))
+def _rebalance(spec: Any) -> list[str]:
+    read = spec_of(spec)
+    return [*(text for _, text in rebalance_warnings(read)), *rebalance_risks(read)]
 
 
-def _throttle(spec: Any) -> list[SpecWarning]:
-    return throttle_warnings(validate(KafkaReassignmentThrottleSpec, spec, "spec"))
+def _throttle(spec: Any) -> list[str]:
+    return [text for _, text in throttle_warnings(validate(KafkaReassignmentThrottleSpec, spec, "spec"))]
 
 
-def _connection(spec: Any) -> list[SpecWarning]:
+def _connection(spec: Any) -> list[str]:
     validate(KafkaConnectionSpec, spec, "spec")
     return []
 
 
-_SPECS: dict[str, Callable[[Any], list[SpecWarning]]] = dict(
+_SPECS: dict[str, Callable[[Any], list[str]]] = dict(
     zip(KINDS.values(), (_rebalance, _connection, _throttle), strict=True)
 )
 
@@ -88,6 +90,6 @@ def _linted(document: dict[str, Any]) -> LintedResource:
         resource = validate(_AnyResource, found, "")
         if resource.metadata.name is None and resource.metadata.generate_name is None:
             return LintedResource(what, ("metadata.name: is required",))
-        return LintedResource(what, (), [text for _, text in _SPECS[resource.kind](found["spec"])])
+        return LintedResource(what, (), _SPECS[resource.kind](found["spec"]))
     except (Refused, TypeError, ValueError, RecursionError) as wrong:
         return LintedResource(what, (str(wrong),))

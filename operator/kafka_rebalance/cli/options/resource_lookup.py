@@ -48,6 +48,13 @@ class ResourceScope:
     namespace: str
     records: str | None = None
 
+    def follow(self, name: str) -> str:
+        """How to go on after a change of the resource."""
+        if self.server.directory is None:
+            return f"follow it with: kafka-rebalance watch {name} -n {self.namespace}"
+        where = f"-n {self.namespace} --records {self.server.directory}"
+        return f"kafka-rebalance run carries it out; follow it with: kafka-rebalance watch {name} {where}"
+
 
 def api_server_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
     """``--kubeconfig`` and ``--context``; the command gets them as ``server``, an ApiServer."""
@@ -97,11 +104,11 @@ def record_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def directory_option(command: Callable[..., _Result]) -> Callable[..., _Result]:
-    """``--records`` of commands that only read, above their other options."""
+    """``--records``, above the other options of a command."""
     return click.option(
         "--records",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Directory with the records of kafka-rebalance run, to read instead of the API server.",
+        help="Directory with the records of kafka-rebalance run, instead of the API server.",
     )(command)
 
 
@@ -113,6 +120,22 @@ async def reading(scope: ResourceScope) -> AsyncIterator[KubeObjects]:
             yield client
         return
     kube = DirectoryObjects(RecordFiles.to_read(scope.server.directory), lambda: datetime.now(UTC))
+    try:
+        yield kube
+    finally:
+        await kube.close()
+
+
+@asynccontextmanager
+async def changing(scope: ResourceScope) -> AsyncIterator[KubeObjects]:
+    """As `reading`, and changes go to the API server, or to the run that uses the directory."""
+    if scope.server.directory is None:
+        async with connected(scope.records, scope.server) as client:
+            yield client
+        return
+    from kafka_rebalance.kube.directory_client import DirectoryClient
+
+    kube = DirectoryClient(scope.server.directory, lambda: datetime.now(UTC))
     try:
         yield kube
     finally:

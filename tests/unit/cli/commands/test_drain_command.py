@@ -30,6 +30,10 @@ class TestPrinted:
             "throttle": {"leaderRate": "50Mi", "followerRate": "50Mi"},
         }
 
+    def test_nothing_but_the_drain(self):
+        """Evening the other brokers takes more moves."""
+        assert made(*SERVERS, "--only")["spec"]["strategy"] == "ForcedMovesOnly"
+
     def test_a_connection_of_another_namespace(self):
         found = made("--connection", "kafka-platform/prod")
         assert found["spec"]["kafka"] == {"connectionRef": {"name": "prod", "namespace": "kafka-platform"}}

@@ -56,6 +56,14 @@ class TestErrors:
         assert done.code == 4
         assert says in done.out
 
+    def test_a_wrong_entry_is_one_error(self):
+        """The list is not too short because of it."""
+        out = lint(resource({"goals": {"load": {"resources": [{"name": "Disks"}]}}})).out
+        assert "spec.goals.load.resources[0].name: must be 'Disk', " in out
+        assert "must not be empty" not in out
+        out = lint(resource({"goals": {"load": {"resources": []}}})).out
+        assert "spec.goals.load.resources: must not be empty" in out
+
     def test_one_line_has_all_errors_of_a_resource(self):
         lines = lint(resource({"priority": "high", "strateg": "x"}), resource({"priority": 1.5})).out.splitlines()
         assert "spec.priority: must be an integer, found 'high'; spec.strateg: unknown field; did you" in lines[0]
@@ -84,6 +92,12 @@ class TestWarnings:
         assert "<stdin>: KafkaRebalance a: warning: spec.throttle.leaderRate: 50 B/s is very low" in done.out
         assert "<stdin>: KafkaReassignmentThrottle a: warning: spec.followerRate: 50 B/s is very low" in done.out
         assert done.out.endswith("2 resources, 0 errors, 2 warnings\n")
+
+    def test_a_risk_that_is_meant(self):
+        """A reviewer sees it; the operator does not repeat it in the status."""
+        done = lint(resource({"throttle": {"unlimited": True}}))
+        assert done.code == 0
+        assert "KafkaRebalance a: warning: spec.throttle.unlimited: copies may take all the bandwidth" in done.out
 
     def test_unless_asked_to(self):
         assert lint(self.LOW, options=("--strict",)).code == 4

@@ -139,7 +139,7 @@ class TestConnection:
         done = call(Cluster((1,), t=[[1]]), "--command-config", str(config))
         assert done.code == 0
         assert (call.settings.bootstrap_servers, call.settings.username) == ("other:9092", "me")
-        assert "secret" not in "".join(p.read_text() for p in (tmp_path / "records").iterdir())
+        assert "secret" not in "".join(p.read_text() for p in (tmp_path / "records").iterdir() if p.is_file())
 
 
 class TestRecords:
@@ -172,6 +172,28 @@ class TestRecords:
         done = run_program("undo", "r", *records)
         assert done.code == 2
         assert "kafka-rebalance run --rollback" in done.err
+
+    @pytest.mark.parametrize(
+        ("command", "said"),
+        [
+            (("suspend", "r"), "KafkaRebalance default/r is suspended"),
+            (("resume", "r"), "KafkaRebalance default/r is already not suspended"),
+            (("throttle", "r", "--rate", "2Mi"), "leaders send at most 2Mi bytes per second"),
+            (("cancel", "r", "--yes"), "follow it with: kafka-rebalance watch r -n default --records "),
+        ],
+    )
+    def test_changed(self, records, command, said):
+        """Without a run, the command changes the directory itself."""
+        done = run_program(*command, *records)
+        assert (done.code, done.err) == (0, "")
+        assert said in done.out
+
+    @pytest.mark.parametrize("command", [("approve", "r"), ("freeze", "r"), ("unfreeze", "r")])
+    def test_nothing_to_change(self, records, command):
+        """The rebalance needs no approval, and a throttle resource is only there while a run works."""
+        done = run_program(*command, *records)
+        assert done.code == (3 if command[0] == "approve" else 1)
+        assert ("policy Automatic" in done.err) or ("KafkaReassignmentThrottle default/r not found" in done.err)
 
     def test_a_misspelt_directory(self, tmp_path):
         done = run_program("status", "r", "--records", str(tmp_path / "misspelt"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 from unittest.mock import patch
@@ -56,6 +57,17 @@ def test_none_where_each_broker_has_one() -> None:
     document = written(OneDisk([1, 2], t=[[1, 2]]))
     assert all("logDirs" not in broker for broker in document["brokers"])
     assert all("log_dirs" not in row for row in document["partitions"])
+
+
+def test_partitions_that_are_omitted() -> None:
+    """Otherwise a plan from the file looks like one of the whole cluster."""
+    kafka = OneDisk([1, 2], t=[[1], [1]])
+    kafka.slow = {BrokerId(2)}
+    asyncio.run(kafka.alter_reassignments({T0: (BrokerId(2),)}))
+    with patch.object(snapshot_command, "connect", lambda _: kafka):
+        code, out, err = run_program("snapshot", "--bootstrap-servers", "kafka:9092")
+    assert (code, [row["partition"] for row in json.loads(out)["partitions"]]) == (0, [1])
+    assert err == ("warning: 1 partition is being reassigned and omitted: a plan from this file does not count them\n")
 
 
 class OneDisk(Disks):

@@ -62,7 +62,7 @@ def test_it_says_the_rate_between_log_dirs():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ((), "give rates, --unlimited or --cluster-default"),
+        ((), "give rates, --unlimited, --cluster-default or --end-override"),
         (("--log-dir-rate", "1Mi", "--unlimited"), "and only one of them"),
         (("--log-dir-rate", "1Mi", "--cluster-default"), "and only one of them"),
         (("--log-dir-rate", "50MB"), "Invalid value for '--log-dir-rate': '50MB' is not a quantity like 50Mi"),

@@ -307,9 +307,9 @@ class TestOptions:
         """The settings that snapshot would connect with."""
         asked = []
 
-        async def note(settings: ConnectionSettings) -> dict[str, object]:
+        async def note(settings: ConnectionSettings) -> tuple[dict[str, object], int]:
             asked.append(settings)
-            return {}
+            return {}, 0
 
         monkeypatch.setattr(command, "_read", note)
         return asked

@@ -1,0 +1,72 @@
+"""Changes that other processes hand in to the run that has the directory with the records.
+
+A request is a file. The run carries it out and removes it, in this order: a run that is killed in between carries it
+out again, and finds that the resource version is no longer the one that was seen, or that the resource is gone. There
+is no answer: the process that asked reads the resource again.
+"""
+
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kafka_rebalance.api.v1alpha1 import KINDS
+from kafka_rebalance.kube.record_files import REQUESTS, remove_file, replace_file
+
+_ENDING = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRequest:
+    """A merge patch onto a resource version, or without ``patch`` the deletion of a uid (``seen``)."""
+
+    plural: str
+    namespace: str
+    name: str
+    seen: str
+    patch: dict[str, Any] | None = None
+
+
+class ChangeRequests:
+    """The requests in the directory ``records``. All methods block, and raise Transient("RecordsNotWritten")."""
+
+    def __init__(self, records: Path) -> None:
+        self._directory = records / REQUESTS
+
+    def hand_in(self, request: ChangeRequest) -> str:
+        """The id of the request, which counts from now on even if this process is killed."""
+        name = str(uuid.uuid4())
+        replace_file(self._directory / f"{name}{_ENDING}", json.dumps(asdict(request)).encode())
+        return name
+
+    def open(self) -> None:
+        """For the run: let others hand in, and remove what a killed one has left unfinished."""
+        self._directory.mkdir(mode=0o700, exist_ok=True)
+        for entry in os.scandir(self._directory):
+            if not entry.name.endswith(_ENDING):
+                os.unlink(entry)
+
+    def waits(self, name: str) -> bool:
+        """Whether the request has not been carried out."""
+        return (self._directory / f"{name}{_ENDING}").exists()
+
+    def waiting(self) -> Iterator[tuple[str, ChangeRequest | None]]:
+        """The id of each request, and the request; None: the file is not one."""
+        for path in sorted(self._directory.glob(f"*{_ENDING}")):
+            yield path.name.removesuffix(_ENDING), self._read(path)
+
+    def remove(self, name: str) -> bool:
+        """False: it was carried out or withdrawn before."""
+        return remove_file(self._directory / f"{name}{_ENDING}")
+
+    def _read(self, path: Path) -> ChangeRequest | None:
+        try:
+            request = ChangeRequest(**json.loads(path.read_bytes()))
+            texts = (request.plural, request.namespace, request.name, request.seen)
+            valid = all(isinstance(text, str) for text in texts) and request.plural in KINDS
+            return request if valid and isinstance(request.patch, dict | None) else None
+        except (OSError, ValueError, TypeError):
+            return None

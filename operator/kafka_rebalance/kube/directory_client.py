@@ -1,0 +1,119 @@
+"""The objects in a directory, for a command beside the run that uses them: a client as `KubeClient` is.
+
+A change is handed in to the run, which has the directory locked. Without a run, the client locks the directory for the
+time of the change. Which of the two it is may change at any moment: a run starts, ends or is killed.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES, parse_rebalance, parse_throttle
+from kafka_rebalance.errors import Refused, Transient
+from kafka_rebalance.kube.api_errors import Conflict
+from kafka_rebalance.kube.change_requests import ChangeRequest, ChangeRequests
+from kafka_rebalance.kube.directory_objects import DirectoryObjects
+from kafka_rebalance.kube.merge_patch import merge_patch
+from kafka_rebalance.kube.objects import Json
+from kafka_rebalance.kube.record_files import RecordFiles
+from kafka_rebalance.reasons import Reason
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.05
+_LOOKS = 400
+_PARSED = {REBALANCES: parse_rebalance, REASSIGNMENT_THROTTLES: parse_throttle}
+
+
+class DirectoryClient(DirectoryObjects):
+    """Reads beside the run. Refused("RecordsInvalid") if the directory has no records."""
+
+    def __init__(self, directory: Path, now: Callable[[], datetime]) -> None:
+        super().__init__(RecordFiles.to_read(directory), now)
+        self._directory = directory
+        self._requests = ChangeRequests(directory)
+
+    async def patch(
+        self, plural: str, namespace: str, name: str, patch: Mapping[str, Any], resource_version: str
+    ) -> Json | None:
+        """Hand it in, or do it. Refused("InvalidSpec") as by the API server."""
+        found = await self.get(plural, namespace, name)
+        if found is None:
+            return None
+        if (parse := _PARSED.get(plural)) is not None:
+            parse(merge_patch(found, patch))
+        request = ChangeRequest(plural, namespace, name, resource_version, dict(patch))
+        if not await self._carried_out(request):
+            return await self.get(plural, namespace, name)
+        found = await self.get(plural, namespace, name)
+        if found is not None and merge_patch(found, patch) != found:
+            raise Conflict(f"{namespace}/{name} has been changed since it was read")
+        return found
+
+    async def delete_resource(self, plural: str, namespace: str, name: str, uid: str) -> bool:
+        """Hand it in, or do it."""
+        found = await self.get(plural, namespace, name)
+        await self._carried_out(ChangeRequest(plural, namespace, name, uid))
+        return found is not None
+
+    async def _carried_out(self, request: ChangeRequest) -> bool:
+        """False: done here, and accepted. True: the run has taken the request, and may have found it outdated."""
+        handed_in = ""
+        for _ in range(_LOOKS):
+            if (files := await asyncio.to_thread(self._locked)) is not None:
+                return await self._done_here(files, request, handed_in)
+            if not handed_in:
+                handed_in = await asyncio.to_thread(self._requests.hand_in, request)
+            elif not self._requests.waits(handed_in):
+                return True
+            await asyncio.sleep(_LOOK_SECONDS)
+        if handed_in and not await asyncio.to_thread(self._requests.remove, handed_in):
+            return True
+        raise Transient(
+            Reason.RUN_DOES_NOT_ANSWER,
+            f"the run that uses {self._directory} has not taken the change for {_LOOKS * _LOOK_SECONDS:.0f} seconds, "
+            "so nothing was changed: is it stopped, or its disk full?",
+        )
+
+    async def _done_here(self, files: RecordFiles, request: ChangeRequest, handed_in: str) -> bool:
+        kube = DirectoryObjects(files, self._now)
+        try:
+            if handed_in and not await asyncio.to_thread(self._requests.remove, handed_in):
+                return True
+            await carry_out(kube, request)
+        finally:
+            await kube.close()
+        return False
+
+    def _locked(self) -> RecordFiles | None:
+        """None: a run has the directory."""
+        try:
+            return RecordFiles.to_write(self._directory, command=True)
+        except Refused as refused:
+            if refused.reason == Reason.RECORDS_LOCKED:
+                return None
+            raise
+
+
+async def carry_out(kube: DirectoryObjects, request: ChangeRequest) -> None:
+    """Change or delete the resource, if it is still the one that was seen. Conflict if not."""
+    where = (request.plural, request.namespace, request.name)
+    if request.patch is None:
+        await kube.delete_resource(*where, request.seen)
+    else:
+        await kube.patch(*where, request.patch, request.seen)
+
+
+async def carry_out_waiting(kube: DirectoryObjects, requests: ChangeRequests) -> None:
+    """For the run: all requests. Transient("RecordsNotWritten"): the rest still waits."""
+    for name, request in await asyncio.to_thread(lambda: list(requests.waiting())):
+        if request is None:
+            log.warning("the request %s is not valid: it is removed", name)
+        else:
+            with contextlib.suppress(Conflict):  # the process that asked decides again
+                await carry_out(kube, request)
+        await asyncio.to_thread(requests.remove, name)
