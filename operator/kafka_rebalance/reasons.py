@@ -25,7 +25,7 @@ class Reason(StrEnum):
     PLANNING = "Planning", "the cluster is being read and a plan made"
     PLANNED = "Planned", "the plan is stored"
     REBALANCING = "Rebalancing", "steps are being submitted or are in flight"
-    SUSPENDED = "Suspended", "spec.execution.suspend holds new steps back"
+    SUSPENDED = "Suspended", "spec.suspend, spec.execution.suspend or an override holds new steps back"
     OUTSIDE_WINDOW = "OutsideWindow", "none of spec.execution.windows is open; the message says when the next one opens"
     AWAITING_APPROVAL = "AwaitingApproval", "spec.approval.policy is Manual and planHash is not that of the stored plan"
     APPROVED = "Approved", "spec.approval.planHash is the hash of the stored plan"
@@ -71,6 +71,11 @@ class Reason(StrEnum):
     RESTORING = "Restoring", "the resource is being deleted and its changes in Kafka are being restored"
     PATTERN_MATCHES_NOTHING = "PatternMatchesNothing", "an expression in spec.topics matches no topic of the cluster"
     VERY_LOW_RATE = "VeryLowRate", "a rate is so low that it is probably meant in another unit"
+    OVERRIDDEN = "Overridden", "annotations override settings of the spec for a time"
+    OVERRIDE_INVALID = (
+        "OverrideInvalid",
+        "an annotation that is to override a setting cannot be read, and has no effect",
+    )
     VERSION_RECORDED = "VersionRecorded", "the behaviour of this Kafka version is on record"
     VERSION_NOT_RECORDED = "VersionNotRecorded", "the behaviour of this Kafka version is not on record"
     ZOOKEEPER_MODE = (
@@ -192,6 +197,7 @@ class Reason(StrEnum):
     RUN_NOT_FOUND = "RunNotFound", "no run of the rebalance is stored"
     RECORDS_LOCKED = "RecordsLocked", "another process uses the directory with the records of `run`"
     RECORDS_INVALID = "RecordsInvalid", "the directory with the records of `run` has a file that is damaged or foreign"
+    RUN_DOES_NOT_ANSWER = "RunDoesNotAnswer", "the `run` that uses the directory does not take a change"
     RECORDS_NOT_WRITTEN = "RecordsNotWritten", "a file of the records of `run` cannot be read or written; retried"
 
     # Kubernetes API
@@ -206,6 +212,8 @@ class Reason(StrEnum):
     LEADERSHIP_LOST = "LeadershipLost", "this operator lost the lease"
     WATCH_ENDED = "WatchEnded", "the watch of the resources ended unexpectedly"
     HEALTH_PORT_UNAVAILABLE = "HealthPortUnavailable", "the port for the probes is not available"
+    REPORT_PORT_UNAVAILABLE = "ReportPortUnavailable", "the port for the report is not available"
+    METRICS_PORT_UNAVAILABLE = "MetricsPortUnavailable", "the port for the metrics is not available"
 
     # Commands
     NO_PLAN = "NoPlan", "the rebalance has no plan yet"

@@ -81,7 +81,7 @@ class KafkaInMemory(Configs):
     async def describe_cluster(self):
         return self.info
 
-    async def describe_partitions(self, topics=None):
+    async def describe_partitions(self, topics=None, listed=None):
         asked = {tp.topic for tp in self.states} - self.unseen - self.hidden if topics is None else set(topics)
         found = {tp: state for tp, state in self.states.items() if tp.topic in asked - self.hidden - self.failing}
         failed = {topic: Transient("KafkaUnreachable", f"describe topic {topic}") for topic in asked & self.failing}

@@ -176,7 +176,10 @@ class KubeInMemory:
             raise Conflict(f"ConfigMap {name} has been modified")
         return self._put(name, body)
 
-    async def delete_config_map(self, name):
+    async def delete_config_map(self, name, resource_version=None):
+        found = self.config_maps.get(name)
+        if found is not None and resource_version not in {None, found["metadata"]["resourceVersion"]}:
+            raise Conflict(f"ConfigMap {name} has been modified")
         self.writes.append(("delete", name))
         return self.config_maps.pop(name, None) is not None
 

@@ -60,7 +60,7 @@ class SimulatedKube(KubeInMemory):
 
     def _put(self, name, body):
         put = super()._put(name, body)
-        self.world.judge.recorded(self.by)
+        self.world.judge.recorded(self.by, put)
         return put
 
     def _tell(self, plural, body, *, deleted):

@@ -14,7 +14,9 @@ from kafka_rebalance.execution.list_budget import MOST_BYTES
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LIST_NAMES, REPLICATION_RATES
 from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.kube.binding_store import BindingStore
+from kafka_rebalance.kube.codec import decode_run
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
+from kafka_rebalance.model.run import RunOutcome
 
 CAP_SECONDS = 60.0
 """How long a lowered cap may not have reached the operator yet."""
@@ -35,6 +37,10 @@ class Judge:
         """The partitions that we have set in flight, and the uid of the resource."""
         self.first = defaultdict(dict)
         """By run, each partition as it was when we first sent something for it."""
+        self.inherited = defaultdict(dict)
+        """By uid, the same of the runs that the resource took over, until a run of its own has ended."""
+        self.rolled_back = {}
+        """By uid, the same of its last run that was rolled back."""
         self.foreign = {}
         """When others last changed a partition, or its brokers died."""
         self.edited_throttle = False
@@ -49,7 +55,7 @@ class Judge:
         self.owners = []
         """The owners of the cluster, with the time at which each was first seen on record."""
         self.emptied = set()
-        """Brokers that stay cordoned: after a success, and after `Abandon`."""
+        """Brokers that may stay cordoned: after a success, and after `Abandon`."""
 
     def breach(self, text):
         self.world.note(f"BROKEN: {text}")
@@ -86,12 +92,13 @@ class Judge:
         if origin is None:
             self.breach(f"{what}: sent before its origin is on record")
             return
-        self.first[run.uid, run.run_id].setdefault((tp, state.topic_id), state.replicas)
+        before = self.inherited[run.uid].get((tp, state.topic_id), state.replicas)
+        self.first[run.uid, run.run_id].setdefault((tp, state.topic_id), before)
         self._in_sync_after(what, tp, to, seen)
         if to is not None:
             self._places(what, tp, to, seen, run, plan, origin)
             if set(to) - set(seen.replicas):
-                self._throttled(what, tp, to, seen, run)
+                self._throttled(what, tp, to, seen, run, client)
             self.ours[tp] = run.uid
             self._capped(what, run)
 
@@ -102,11 +109,28 @@ class Judge:
             self.former.append(self.leader)
             self.leader = process
 
-    def recorded(self, process):
+    def recorded(self, process, config_map):
         """A record has been written."""
         if process is not None:
             self._fenced(process, "a record")
         self._note_owner("a record")
+        if "run.json" in config_map.get("data", {}):
+            self._note_end(decode_run(config_map["data"]["run.json"]))
+
+    def _note_end(self, run):
+        """A success keeps its cordons, even if its resource is edited or deleted before its status says so.
+
+        What was taken over goes back to where it was before both, until a run of the successor has ended.
+        """
+        if run.open:
+            return
+        if run.outcome is RunOutcome.SUCCEEDED:
+            self.emptied.update(run.cordoned)
+        before = self.inherited.pop(run.uid, {}) | self.first.get((run.uid, run.run_id), {})
+        if run.outcome is RunOutcome.ROLLED_BACK:
+            self.rolled_back[run.uid] = before
+        if run.successor is not None:
+            self.inherited[run.successor] = before | self.inherited[run.successor]
 
     def _owner(self):
         bindings = at_once(BindingStore(self.world.kube).load_all())
@@ -209,12 +233,13 @@ class Judge:
         if back and set(seen.replicas) - known:
             self.breach(f"{what}: undoes what others have moved; read {shown(seen)}, known {sorted(known)}")
 
-    def _throttled(self, what, tp, to, seen, run):
+    def _throttled(self, what, tp, to, seen, run, client):
         """A copy starts under its throttle: the follower's side listed, with a rate.
 
-        By what was read: a new order becomes a copy if others move the partition before it is there.
+        By what was read: a new order becomes a copy if others move the partition before it is there, and the throttle
+        is set, or not, before the orders of a round are sent.
         """
-        if self.world.unlimited(run.uid) or self.edited_throttle:
+        if self.edited_throttle or client.process.may_be_unlimited(run.uid, client.rounds_began[0]):
             return
         values = self.world.kafka.values
         for b in set(to) - set(seen.replicas):
@@ -304,10 +329,7 @@ class Judge:
             self.emptied.update(body["spec"].get("brokers", {}).get("decommission", ()))
         if not told or told[-1] != "RolledBack":
             return
-        of_uid = [key for key in self.first if key[0] == uid]
-        if not of_uid:
-            return
-        for (tp, topic_id), before in self.first[of_uid[-1]].items():
+        for (tp, topic_id), before in self.rolled_back.get(uid, {}).items():
             state = self.world.kafka.states.get(tp)
             if not self.touched(tp, topic_id) and state.replicas != before:
                 self.breach(f"{uid} is rolled back: {shown(state)}, and it was {list(before)}")

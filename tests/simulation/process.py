@@ -5,6 +5,7 @@ Only its clients are simulated. Each request is a journey of its own: it goes on
 
 import asyncio
 import contextvars
+from collections import defaultdict
 from functools import partial
 
 from kafka_rebalance.errors import RebalanceError, Transient
@@ -58,6 +59,8 @@ class OperatorProcess:
         self.supervisor = None
         self.read = {}
         """Each partition as Kafka last described it to this process."""
+        self.throttles_read = defaultdict(list)
+        """By uid of a rebalance: when a spec was read, and whether it asks for no throttle."""
         self.lease = LeaseHolder(_KubeOf(self, None), LEASE_NAME, identity, world.clock)
         self.fence = Fence(self.lease.is_leader)
         self.context = contextvars.copy_context()
@@ -100,7 +103,21 @@ class OperatorProcess:
         if not self.running.is_set():
             self._unseen.append((plural, body, deleted))
         elif self.alive:
+            self.note_read(body)
             self.supervisor.seen(plural, body, deleted=deleted)
+
+    def note_read(self, answer):
+        """What the API server has answered or reported: a resource, several, or anything else."""
+        for body in answer if isinstance(answer, list) else [answer]:
+            if isinstance(body, dict) and "uid" in body.get("metadata", {}):
+                unlimited = "unlimited" in body.get("spec", {}).get("throttle", {})
+                self.throttles_read[body["metadata"]["uid"]].append((self.world.loop.now, unlimited))
+
+    def may_be_unlimited(self, uid, since):
+        """Whether a spec of the rebalance that asks for no throttle was the last one read at some time since then."""
+        read = self.throttles_read[uid]
+        before = [unlimited for at, unlimited in read if at < since][-1:]
+        return any([*before, *(unlimited for at, unlimited in read if at >= since)])
 
     def kill(self):
         """Nothing is cleaned up: the actions of a cancelled task reach no server."""
@@ -199,7 +216,9 @@ class _KubeOf:
             kube.by = process
             return at_once(getattr(kube, name)(*arguments, **options))
 
-        return await process.request("kube", name, act, write=write, before=before)
+        answer = await process.request("kube", name, act, write=write, before=before)
+        process.note_read(answer)
+        return answer
 
 
 class KafkaOf:
@@ -208,17 +227,20 @@ class KafkaOf:
     def __init__(self, process, settings):
         self._process = process
         self.host = settings.bootstrap_servers.partition(":")[0]
+        self.rounds_began = [0.0, 0.0]
+        """When the last two rounds began: each describes the cluster first."""
         self._kafka = process.world.kafka
 
     async def close(self):
         pass
 
     async def describe_cluster(self):
+        self.rounds_began = [self.rounds_began[1], self._process.world.loop.now]
         return await self._read("describe_cluster")
 
-    async def describe_partitions(self, topics=None):
+    async def describe_partitions(self, topics=None, listed=None):
         """Two sources, no snapshot, as the adapter: the controller's listing, then the metadata of a broker."""
-        listed = await self._read("list_reassignments")
+        listed = await self._read("list_reassignments") if listed is None else listed
         states = await self._read("metadata", topics)
         for tp in listed.keys() & states.keys():
             row = listed[tp]

@@ -210,11 +210,6 @@ class World:
     def body_of(self, uid):
         return next((body for body in self.kube.resources.values() if body["metadata"]["uid"] == uid), None)
 
-    def unlimited(self, uid):
-        """Whether no throttle is asked for, or it is not known."""
-        body = self.body_of(uid)
-        return body is None or "unlimited" in body["spec"].get("throttle", {})
-
     def min_insync(self, topic):
         return int(self.kafka.values.get((topic, "min.insync.replicas"), "1"))
 

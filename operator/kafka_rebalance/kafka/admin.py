@@ -59,11 +59,11 @@ class _Admin:
             raise
 
     async def describe_partitions(
-        self, topics: Collection[str] | None = None
+        self, topics: Collection[str] | None = None, listed: Mapping[TopicPartition, Reassignment] | None = None
     ) -> Answers[TopicPartition, PartitionState, str]:
         # Two sources, no snapshot: of a partition in flight the controller's listing is right, while the broker that
         # answers with metadata may be some hundred milliseconds behind.
-        listed = await self.list_reassignments()
+        listed = await self.list_reassignments() if listed is None else listed
         states = await self._confluent.describe_partitions(topics)
         for tp in listed.keys() & states.keys():
             row = listed[tp]

@@ -67,30 +67,27 @@ def operation_name(operation: AclOperation) -> str:
     return "".join(word.title() for word in operation.name.split("_"))
 
 
-def partition_state(tp: TopicPartition, topic_id: str, info: TopicPartitionInfo) -> PartitionState:
-    """A partition from metadata, without reassignments."""
+def leader_of(info: TopicPartitionInfo) -> BrokerId | None:
+    """The leader of a partition in metadata."""
     # Typed as a Node, but None where there is no leader.
     leader: int = getattr(info.leader, "id", -1)
-    return PartitionState(
-        tp=tp,
-        topic_id=topic_id,
-        replicas=tuple(BrokerId(node.id) for node in info.replicas),
-        isr=frozenset(BrokerId(node.id) for node in info.isr),
-        leader=BrokerId(leader) if leader >= 0 else None,
-    )
+    return BrokerId(leader) if leader >= 0 else None
 
 
 def partition_states(answers: Mapping[str, Any]) -> dict[TopicPartition, PartitionState]:
-    """The partitions of the topics that were described; an answer may be an error instead."""
+    """The partitions of the topics that were described, without reassignments; an answer may be an error instead."""
     states: dict[TopicPartition, PartitionState] = {}
+    share = dict[Any, Any]().setdefault  # most partitions have the lists of others: half the memory of a large cluster
     with without_collector():
         for name, answer in answers.items():
             if isinstance(answer, KafkaError):
                 continue
             topic_id = canonical_id(str(answer.topic_id))
             for info in answer.partitions:
-                state = partition_state(TopicPartition(name, info.id), topic_id, info)
-                states[state.tp] = state
+                tp, leader = TopicPartition(name, info.id), leader_of(info)
+                replicas = tuple([BrokerId(node.id) for node in info.replicas])
+                isr = frozenset([BrokerId(node.id) for node in info.isr])
+                states[tp] = PartitionState(tp, topic_id, share(replicas, replicas), share(isr, isr), leader)
     return states
 
 

@@ -191,10 +191,11 @@ class KafkaReader(Protocol):
         """Cluster id and live brokers with racks."""
 
     async def describe_partitions(
-        self, topics: Collection[str] | None = None
+        self, topics: Collection[str] | None = None, listed: Mapping[TopicPartition, Reassignment] | None = None
     ) -> Answers[TopicPartition, PartitionState, str]:
         """Partitions of the topics (None: of all topics, internal ones included), reassignments merged in.
 
+        ``listed``: the reassignments, if the caller has listed them just now; they are listed otherwise.
         Topics that the broker does not know are absent, which does not prove that they were deleted. A topic that we
         may not describe is an error if it is named; of "all topics" it is absent.
         """

@@ -98,6 +98,11 @@ class Run:
         return self.started_at is not None or bool(self.cordoned)
 
     @property
+    def restored(self) -> bool:
+        """Whether it is only known from the resource, which was restored without its records."""
+        return not self.run_id
+
+    @property
     def open(self) -> bool:
         """Whether the run has not been closed; it may not have started."""
         return self.closed_at is None

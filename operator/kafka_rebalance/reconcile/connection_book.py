@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from kafka_rebalance.api.connection import Kafka, KafkaSource
 from kafka_rebalance.api.connection_resource import Capacity
-from kafka_rebalance.api.v1alpha1 import KafkaConnection, KafkaReassignmentThrottle
+from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaConnection, KafkaReassignmentThrottle, ObjectMeta
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.credential_rotation import Source
-from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.reconcile.decide.cluster_ownership import Standing
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.report.connection_report import ConnectionState
@@ -31,6 +31,8 @@ class NamedConnection:
     resource; that of a rebalance which may not use the connection any more is the one that ends its open run.
     ``refusals``: by uid, why resources may not use it; ``telling``: the statuses with these refusals are being written.
     ``busy``: the uid of the resource whose status is being written; nothing else is done for it meanwhile.
+    ``unfinished``: the id of the cluster in which its owner has left work, for which the connection is kept even if no
+    resource names it; ``left``: how that cluster is reached if the owner is a KafkaConnection that does not exist.
     """
 
     owner: Owner
@@ -48,12 +50,25 @@ class NamedConnection:
     refusals: Mapping[str, RebalanceError] = field(default_factory=dict)
     telling: bool = False
     busy: str = ""
+    unfinished: str = ""
+    left: Kafka | None = None
     task: asyncio.Task[None] | None = None
 
     @property
     def kafka(self) -> Kafka | None:
         """How to connect; None: a KafkaConnection that does not exist."""
         return self.inline if self.resource is None else self.resource.spec
+
+    @property
+    def reach(self) -> Kafka | None:
+        """How to connect, also where that is only to end work."""
+        return self.kafka or (self.left if self.unfinished else None)
+
+    @property
+    def on_record(self) -> str:
+        """How its cluster is reached, for a ``Binding``."""
+        kafka = self.reach
+        return "" if kafka is None else kafka.model_dump_json(by_alias=True, include=set(Kafka.model_fields))
 
     @property
     def source(self) -> Source:
@@ -69,13 +84,21 @@ class NamedConnection:
 
     @property
     def named(self) -> bool:
-        """Whether there is a reason to keep it."""
+        """Whether there is a resource to connect for."""
         return self.resource is not None or bool(self.rebalances or self.throttles)
 
     @property
+    def needed(self) -> bool:
+        """Whether there is a reason to keep it."""
+        return self.named or bool(self.unfinished)
+
+    @property
     def waited_for(self) -> bool:
-        """Whether a resource has no engine yet. One that may use the connection again waits while it is ``busy``."""
-        return not self.placed.keys() >= self.rebalances.keys() | self.throttles.keys()
+        """Whether a resource has no engine yet. One that may use the connection again waits while it is ``busy``.
+
+        For a KafkaConnection that does not exist nothing waits.
+        """
+        return self.kafka is not None and not self.placed.keys() >= self.rebalances.keys() | self.throttles.keys()
 
     def has(self, uid: str) -> bool:
         """Whether this resource names it."""
@@ -86,12 +109,20 @@ class NamedConnection:
         """The engines that have a resource of this connection."""
         return {engine for engine in (self.engine, *self.placed.values()) if engine is not None}
 
+    def forgotten_if_gone(self, uid: str) -> bool:
+        """Forget this rebalance if the engine that had it has found that it does not exist any more; whether it has."""
+        found_gone = uid in self.rebalances and uid in self.placed and uid not in self.placed[uid].rebalances
+        if found_gone:
+            self.forget(uid)
+        return found_gone
+
     def place(self, rebalance: Rebalance, engine: ClusterEngine, refusal: RebalanceError | None = None) -> None:
         """Give the rebalance to this engine, and take it away from the one that had it. One that is ``busy`` waits.
 
-        ``refusal``: why nothing of it may start there, only end.
+        ``refusal``: why nothing of it may start there, only end. One that is gone, which the watch has not reported, is
+        forgotten.
         """
-        if rebalance.uid == self.busy and refusal is None:
+        if self.forgotten_if_gone(rebalance.uid) or (rebalance.uid == self.busy and refusal is None):
             return
         new = self.placed.get(rebalance.uid) is not engine
         if new or (rebalance.refusal is None) is not (refusal is None):
@@ -142,12 +173,18 @@ class NamedConnection:
         info, missing = engine.info, engine.missing_permissions
         return ConnectionState(engine.cluster_id, len(info.brokers), problem or engine.problem, info.version, missing)
 
+    def read_again(self, uid: str) -> None:
+        """What is stored of this rebalance has changed, and no engine has it."""
+        self.rebalances[uid] = Rebalance(self.rebalances[uid].desired)
+
     def begin_anew(self) -> None:
-        """As after a restart: what engines knew of the resources is forgotten."""
+        """Another owner has the cluster, and the work that was left there. What engines knew is forgotten."""
         for uid in list(self.placed):
             self.leave(uid)
-        self.rebalances = {uid: Rebalance(rebalance.desired) for uid, rebalance in self.rebalances.items()}
+        for uid in self.rebalances:
+            self.read_again(uid)
         self.engine, self.verified, self.may_move = None, None, False
+        self.unfinished = ""
         self.changed.set()
 
 
@@ -171,13 +208,46 @@ class ConnectionBook:
         """That of a KafkaConnection, which may not exist."""
         return self._entered(NamedConnection(owner))
 
+    def of_unfinished(self, binding: Binding) -> NamedConnection:
+        """By which the owner's work in this cluster is ended. Raises ValueError if the connection is not on record."""
+        kafka, owner = Kafka.model_validate_json(binding.connection), binding.owner
+        if owner.connection:
+            connection = self.of_owner(owner)
+            connection.left = kafka
+        else:
+            connection = self._entered(NamedConnection(owner, kafka))
+        connection.unfinished = binding.cluster_id
+        return connection
+
     def with_rebalance(self, uid: str) -> NamedConnection | None:
         """The connection of a rebalance that is known."""
         return next((known for known in self if uid in known.rebalances), None)
 
+    def owner_named_by(self, uid: str) -> Owner | None:
+        """The owner of the connection that a rebalance names; None if the rebalance is not known."""
+        known = self.with_rebalance(uid)
+        return None if known is None else known.owner
+
     def with_throttle(self, uid: str) -> NamedConnection | None:
         """The connection of a throttle resource that is known."""
         return next((known for known in self if uid in known.throttles), None)
+
+    def outlived(self, metadata: ObjectMeta, plural: str) -> bool:
+        """Whether a later resource of this kind and name is known; earlier ones are forgotten.
+
+        Of two only the later can exist: the watch has missed a deletion, or reports it late.
+        """
+        found: list[tuple[NamedConnection, ObjectMeta]] = []
+        for known in self:
+            if plural == REBALANCES:
+                found += [(known, rebalance.desired.metadata) for rebalance in known.rebalances.values()]
+            else:
+                found += [(known, throttle.metadata) for throttle in known.throttles.values()]
+        found = [(known, other) for known, other in found if _namesakes(other, metadata)]
+        for known, other in found:
+            if _created(other) < _created(metadata):
+                known.forget(other.uid)
+        return any(_created(other) > _created(metadata) for _, other in found)
 
     def strike(self, connection: NamedConnection) -> None:
         """Nothing has the connection any more; the next resource that does starts anew."""
@@ -210,3 +280,12 @@ class ConnectionBook:
 
     def _entered(self, connection: NamedConnection) -> NamedConnection:
         return self._connections.setdefault(connection.source, connection)
+
+
+def _namesakes(one: ObjectMeta, other: ObjectMeta) -> bool:
+    return (one.namespace, one.name) == (other.namespace, other.name) and one.uid != other.uid
+
+
+def _created(about: ObjectMeta) -> str:
+    """For comparing; the API server counts in seconds."""
+    return about.creation_timestamp.isoformat() if about.creation_timestamp is not None else ""

@@ -3,7 +3,10 @@
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Mapping
+
+from structlog.contextvars import bound_contextvars
 
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.clock import Clock
@@ -14,6 +17,7 @@ from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.requeue import IDLE_SECONDS, UNSETTLED_SECONDS
+from kafka_rebalance.reconcile.report.engine_samples import ClusterFigures, RoundTotals
 from kafka_rebalance.reconcile.report.run_recorder import NO_HISTORY, RunHistory
 from kafka_rebalance.reconcile.rounds import Rounds
 from kafka_rebalance.reconcile.runs.opening import ConfiguredCapacity, LoadModels
@@ -45,9 +49,14 @@ class ClusterEngine:
         self._admin = admin
         self._stores = stores
         self._clock = clock
-        self._rounds = Rounds(info, admin, resources, stores, keeper, load_models, capacity, clock, self.wake, history)
         self._woken = asyncio.Event()
+        # Not ``self.wake``: without reference cycles an engine that ends frees its memory at once. What a large run
+        # needs is never searched for cycles (``model.bulk.kept_for_long``).
+        wake = self._woken.set
+        self._rounds = Rounds(info, admin, resources, stores, keeper, load_models, capacity, clock, wake, history)
         self._failures = 0
+        self._totals = RoundTotals()
+        self._failed_for = ""
         self._last_beat: float | None = None
         self.between_rounds = asyncio.Lock()
         """While it is held, no round runs and nothing is begun."""
@@ -72,6 +81,18 @@ class ClusterEngine:
         return self._rounds.missing_permissions
 
     @property
+    def figures(self) -> ClusterFigures:
+        """For the metrics."""
+        return ClusterFigures(
+            self.cluster_id,
+            len(self.info.brokers),
+            self._totals,
+            self._rounds.throttle.figures,
+            self._failed_for,
+            len(self.missing_permissions),
+        )
+
+    @property
     def rebalances(self) -> dict[str, Rebalance]:
         """The rebalances of the cluster, by uid."""
         return self._rounds.rebalances
@@ -89,6 +110,12 @@ class ClusterEngine:
     def see_throttles(self, throttles: Mapping[str, KafkaReassignmentThrottle]) -> None:
         """Take in throttle resources of this cluster, by uid."""
         self._rounds.throttle.see(throttles)
+
+    def stop_steps(self) -> None:
+        """From the next round on, no new step starts: the process is about to end at a rest point."""
+        if not self._rounds.stopped:
+            self._rounds.stopped = True
+            self.wake()
 
     def wake(self) -> None:
         """Something changed: begin the next round now."""
@@ -149,7 +176,17 @@ class ClusterEngine:
         return not any(run.open and run.cluster_id == self.cluster_id for run in runs)
 
     async def tick(self) -> float:
-        """One round. Returns how many seconds may pass before the next."""
+        """One round, measured. Returns how many seconds may pass before the next."""
+        began, cpu = self._clock.monotonic(), time.thread_time()
+        with bound_contextvars(cluster=self.cluster_id):
+            pause, failed_for = await self._round()
+        took, computed = self._clock.monotonic() - began, time.thread_time() - cpu
+        self._totals = self._totals.plus(took, computed, failed=bool(failed_for))
+        self._failed_for = failed_for
+        return pause
+
+    async def _round(self) -> tuple[float, str]:
+        """The pause after it, and the reason if it failed."""
         try:
             pause = await self._rounds.next_round()
         except RebalanceError as error:
@@ -158,13 +195,13 @@ class ClusterEngine:
             log.warning("cluster %s: %s: %s", self.cluster_id, error.reason, error.message)
             if not isinstance(error, Transient) or self._failures >= _FAILURES_BEFORE_REPORT:
                 await self._rounds.report_problem(error)
-            return error.retry_after if isinstance(error, Transient) else IDLE_SECONDS
+            return error.retry_after if isinstance(error, Transient) else IDLE_SECONDS, error.reason
         except Exception:
             # A defect of ours in one round must not end the engine of a cluster.
             log.exception("cluster %s: unexpected error in this round", self.cluster_id)
             await self._rounds.report_problem(
                 Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log")
             )
-            return UNSETTLED_SECONDS
+            return UNSETTLED_SECONDS, Reason.INTERNAL_ERROR
         self._failures, self.problem = 0, None
-        return pause
+        return pause, ""

@@ -8,7 +8,7 @@ import contextlib
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,16 +22,18 @@ from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.cluster_owners import Claimed, ClusterOwners, begun_here
+from kafka_rebalance.reconcile.act.cluster_owners import Begun, Claimed, ClusterOwners, Work, begun_here
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.decide.cluster_identity import servers_of
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.observe.connections import resolve
+from kafka_rebalance.reconcile.report.engine_samples import cluster_samples, rebalance_samples
 from kafka_rebalance.reconcile.report.run_recorder import RunHistory
 from kafka_rebalance.reconcile.runs.opening import LoadModels
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
+from kafka_rebalance.telemetry.metric_families import Sample
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +51,14 @@ class Running(NamedTuple):
     task: asyncio.Task[None]
     owner: Owner
     admin: KafkaAdmin
+
+
+class Unfinished(NamedTuple):
+    """What is left in a cluster without an engine, and what somebody can do who cannot restore the connection."""
+
+    binding: Binding
+    work: str
+    way_out: str
 
 
 class Engines:
@@ -75,7 +85,7 @@ class Engines:
         self._book = book
         self._evicted = evicted
         self._history = history
-        self._owners = ClusterOwners(kube, stores)
+        self._owners = ClusterOwners(kube, stores, resources, book.owner_named_by, clock.now)
         self._running: dict[str, Running] = {}
         self._claims: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._closing: set[asyncio.Task[None]] = set()
@@ -92,6 +102,17 @@ class Engines:
         }
         return {key: seconds for key, seconds in found.items() if seconds is not None}
 
+    def samples(self) -> Iterator[Sample]:
+        """The metrics of all clusters, and of the rebalances that name them."""
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        for running in self._running.values():
+            yield from cluster_samples(running.engine.figures)
+        for connection in self._book:
+            for uid, rebalance in connection.rebalances.items():
+                engine = connection.placed.get(uid)
+                cluster_id = engine.cluster_id if engine is not None else connection.cluster_id
+                yield from rebalance_samples(cluster_id, rebalance, now, monotonic)
+
     async def stop(self) -> None:
         """End all engines at a safe point: between two calls."""
         tasks = [*(running.task for running in self._running.values()), *self._closing]
@@ -101,7 +122,7 @@ class Engines:
 
     async def close_clients(self) -> None:
         """Close the clients of all engines, when no order is under way any more."""
-        await asyncio.gather(*(_close(running.engine) for running in self._running.values()))
+        await asyncio.gather(*(_close(running.engine, cluster_id) for cluster_id, running in self._running.items()))
 
     async def reached_by(self, connection: NamedConnection) -> ClusterEngine:
         """The engine of the cluster that the connection leads to, which is bound to the connection's owner.
@@ -112,25 +133,33 @@ class Engines:
         admin = self._connect(settings)
         try:
             info = await admin.describe_cluster()
+            _check_unfinished(connection, info.cluster_id)
             await self._let_go_of_others(connection, info.cluster_id)
             connection.cluster_id = info.cluster_id
-            server = Claimed(info, admin, servers_of(settings.bootstrap_servers))
-            engine, mine = await server.judged(partial(self._claim, connection, settings, server, admin))
+            server = Claimed(info, admin, servers_of(settings.bootstrap_servers), connection.on_record)
+            claim = partial(self._claim, connection, settings, server, admin)
+            try:
+                engine, mine = await server.judged(claim)
+            except Refused as differs:
+                if differs.reason != Reason.CLUSTER_ID_COLLISION or not await self._renewed(info.cluster_id):
+                    raise
+                engine, mine = await server.judged(claim)
         except BaseException:
             await admin.close()
             raise
         if not mine:
-            await admin.close()
+            # Without an await: the claim is over, and the engine may be ended for another owner from now on.
+            self._in_background(_close(admin, info.cluster_id))
         return engine
 
-    async def began(self, run: Run, owner: Owner, running: Running) -> bool:
+    async def began(self, run: Run, owner: Owner, running: Running) -> Begun:
         """Whether the run was begun, with a connection of ``owner``, in the very cluster of this engine.
 
         Raises why that is not known.
         """
         try:
             if await self._owners.has_recognised(owner, run.cluster_id):
-                return True
+                return Begun.HERE
             return await begun_here(self._stores, run, running.admin)
         except RebalanceError as error:
             message = (
@@ -144,27 +173,53 @@ class Engines:
         A binding that cannot be read or written now stays as it is.
         """
         try:
-            for binding in await self._owners.bound():
-                if owner is None or binding.owner == owner:
-                    async with self._claims[binding.cluster_id]:
-                        if binding.cluster_id not in self._running:
-                            named = partial(self._book.names_for, binding.cluster_id)
-                            await self._owners.end_unless(binding.cluster_id, named)
+            await self.unfinished(owner)
         except RebalanceError as error:
             log.warning("bindings of clusters stay on record: %s", error.message)
+
+    async def unfinished(self, owner: Owner | None = None) -> list[Unfinished]:
+        """The clusters (of one owner) in which throttles or cordons of ours are in place, and which have no engine.
+
+        The bindings of clusters without any work end if no resource names them. Raises what reading and writing raises.
+        """
+        found = []
+        for binding in await self._owners.bound():
+            if owner is None or binding.owner == owner:
+                async with self._claims[binding.cluster_id]:
+                    if binding.cluster_id not in self._running:
+                        named = partial(self._book.names_for, binding.cluster_id)
+                        work = await self._owners.end_unless(binding.cluster_id, named)
+                        if work.throttled:
+                            found.append(
+                                Unfinished(binding, str(Work((), throttled=True)), self._owners.without_us(binding))
+                            )
+        return found
 
     async def keep_remembering(self) -> None:
         """Every hour, update the ids of brokers and topics in each binding, by which a cluster is recognised."""
         while True:
             await asyncio.sleep(_REMEMBER_SECONDS)
-            for cluster_id, running in list(self._running.items()):
+            for cluster_id in list(self._running):
                 try:
-                    server = Claimed(await running.admin.describe_cluster(), running.admin)
-                    await server.judged(partial(self._remember, running, server))
-                except RebalanceError as error:
-                    log.warning("cluster %s: what it is known by is not renewed: %s", cluster_id, error.message)
+                    await self._renewed(cluster_id)
                 except Exception:
                     log.exception("cluster %s: what it is known by is not renewed", cluster_id)
+
+    async def _renewed(self, cluster_id: str) -> bool:
+        """Update by what the cluster is known, as its owner sees it now: topics on record may have been created again.
+
+        Not while it is claimed: the owner's brokers may be down.
+        """
+        running = self._running.get(cluster_id)
+        if running is None:
+            return False
+        try:
+            server = Claimed(await running.admin.describe_cluster(), running.admin)
+            await server.judged(partial(self._remember, running, server))
+        except RebalanceError as error:
+            log.warning("cluster %s: what it is known by is not renewed: %s", cluster_id, error.message)
+            return False
+        return True
 
     async def _remember(self, running: Running, server: Claimed) -> None:
         """Unless the cluster has got another owner while its former one was asked."""
@@ -226,7 +281,8 @@ class Engines:
             lambda: self._settings_now(connection.owner, info.cluster_id),
             self._owners.recognise,
         )
-        keeper = ThrottleKeeper(info.cluster_id, admin, LedgerStore(self._kube), self._clock.monotonic)
+        ledgers = LedgerStore(self._kube, connection.owner)
+        keeper = ThrottleKeeper(info.cluster_id, admin, ledgers, self._clock.monotonic)
         engine = ClusterEngine(
             info,
             admin,
@@ -253,12 +309,12 @@ class Engines:
         if not engine.retired:
             for connection in self._book:
                 if connection.engine is engine:
-                    connection.engine = None
+                    connection.engine, connection.unfinished = None, ""
                     if connection.inline is not None:
                         self._book.strike(connection)
             log.info("cluster %s: nothing names it any more, and nothing of ours is left there", engine.cluster_id)
             self._in_background(self.end_bindings())
-        self._in_background(_close(engine))
+        self._in_background(_close(engine, engine.cluster_id))
 
     async def _evict_others(self, cluster_id: str, owner: Owner) -> None:
         running = self._running.get(cluster_id)
@@ -279,25 +335,26 @@ class Engines:
             running.task.cancel()
             await asyncio.wait(late)
             await asyncio.sleep(_LATE_SECONDS)
-            self._in_background(_close(running.engine))
+            self._in_background(_close(running.engine, cluster_id))
         self._running.pop(cluster_id, None)
         for connection in self._book:
             if running.engine in connection.engines:
                 self._evicted(connection)
 
     async def _settings(self, connection: NamedConnection) -> ConnectionSettings:
-        if connection.kafka is None:
+        kafka = connection.reach
+        if kafka is None:
             raise Permanent(
                 Reason.CONNECTION_NOT_FOUND, f"{connection.owner} does not exist: create it, or name another"
             )
-        return await resolve(connection.kafka, connection.owner.namespace, self._kube)
+        return await resolve(kafka, connection.owner.namespace, self._kube)
 
     async def _settings_now(self, owner: Owner, cluster_id: str) -> dict[Source, ConnectionSettings]:
         """The present settings of the owner's connections to the cluster; those whose Secrets are gone are left out."""
         found = {}
         for connection in self._book:
             here = connection.engine is not None and connection.engine.cluster_id == cluster_id
-            if connection.owner == owner and here and connection.named:
+            if connection.owner == owner and here and connection.needed:
                 with contextlib.suppress(RebalanceError):
                     found[connection.source] = await self._settings(connection)
         return found
@@ -308,8 +365,16 @@ class Engines:
         task.add_done_callback(self._closing.discard)
 
 
-async def _close(engine: ClusterEngine) -> None:
+def _check_unfinished(connection: NamedConnection, cluster_id: str) -> None:
+    """Where only work is to be ended, nothing is begun in another cluster."""
+    only_to_end = connection.kafka is None or not connection.named
+    if only_to_end and cluster_id != connection.unfinished:
+        message = f"leads to Kafka cluster {cluster_id} now, and not to {connection.unfinished}"
+        raise Refused(Reason.OTHER_CLUSTER, message)
+
+
+async def _close(client: ClusterEngine | KafkaAdmin, cluster_id: str) -> None:
     try:
-        await engine.close()
+        await client.close()
     except RebalanceError as error:
-        log.warning("cluster %s: its client was not closed: %s", engine.cluster_id, error.message)
+        log.warning("cluster %s: its client was not closed: %s", cluster_id, error.message)

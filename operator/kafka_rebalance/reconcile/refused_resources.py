@@ -6,12 +6,16 @@ resource that is permitted meanwhile is placed when this has ended: its records 
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import replace
 from typing import Any
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
+from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.cluster_owners import Begun
+from kafka_rebalance.reconcile.act.retention import abandoned
 from kafka_rebalance.reconcile.connection_book import NamedConnection
 from kafka_rebalance.reconcile.engines import Engines, Running
 from kafka_rebalance.reconcile.state.record import Stores
@@ -21,6 +25,8 @@ log = logging.getLogger(__name__)
 
 _WORKING_CONNECTION = {*NO_CONNECTION_REASONS, Reason.CLUSTER_CHANGED}
 """For these reasons nothing new is placed; what the owner's engine has goes on with the connection that it has."""
+_GONE_SECONDS = 30.0
+"""How long all topics of an open run must be gone before it is given up: a broker that is behind may not know them."""
 
 
 class RefusedResources:
@@ -34,6 +40,7 @@ class RefusedResources:
         limits_known: Callable[[], Awaitable[None]],
         hand_over: Callable[[NamedConnection], None],
         start: Callable[[Coroutine[Any, Any, None]], None],
+        clock: Clock,
     ) -> None:
         self._engines = engines
         self._stores = stores
@@ -41,6 +48,9 @@ class RefusedResources:
         self._limits_known = limits_known
         self._hand_over = hand_over
         self._start = start
+        self._clock = clock
+        self._gone_since: dict[str, float] = {}
+        """By uid, when all topics of an open run were first seen to be gone."""
 
     def refuse(self, connection: NamedConnection, refusals: dict[str, RebalanceError]) -> None:
         """From now on these may not use the connection, by uid, and the others may. Nothing new starts for them."""
@@ -97,32 +107,59 @@ class RefusedResources:
         """
         run = await self._stores.runs.load(uid)
         running = self._engines.get(run.cluster_id) if run is not None and run.open else None
-        begun, unknown = False, None
+        begun, unknown = Begun.ELSEWHERE, None
         if run is not None and running is not None:
             try:
                 begun = await self._begun(connection, run, running)
             except RebalanceError as error:
                 unknown = error
-        if begun:
+        if begun is Begun.HERE:
             await self._limits_known()
         rebalance, why = connection.rebalances.get(uid), connection.refusals.get(uid)
         if rebalance is None or why is None:
             return None  # permitted or gone meanwhile
-        if run is None or running is None or not begun:
+        if run is None or running is None or begun is not Begun.HERE:
             connection.leave(uid)
+            if run is not None and self._nothing_is_left(run, begun):
+                await self._give_up(connection, run)
         elif self._engines.get(run.cluster_id) is running:
             goes_on = _goes_on(connection, why) and connection.owner == running.owner
             connection.busy = ""
             connection.place(rebalance, running.engine, None if goes_on else why)
         return unknown
 
-    async def _begun(self, connection: NamedConnection, run: Run, running: Running) -> bool:
+    async def _begun(self, connection: NamedConnection, run: Run, running: Running) -> Begun:
         why = connection.refusals.get(run.uid)
         if why is not None and _goes_on(connection, why) and connection.owner == running.owner:
-            return True
+            return Begun.HERE
         if connection.placed.get(run.uid) is running.engine:
-            return True
+            return Begun.HERE
         return await self._engines.began(run, connection.owner, running)
+
+    def _nothing_is_left(self, run: Run, begun: Begun) -> bool:
+        """Whether all topics that the run moves have been gone for a while."""
+        if begun is not Begun.UNKNOWN:
+            self._gone_since.pop(run.uid, None)
+            return False
+        now = self._clock.monotonic()
+        return now - self._gone_since.setdefault(run.uid, now) >= _GONE_SECONDS
+
+    async def _give_up(self, connection: NamedConnection, run: Run) -> None:
+        """End an open run that has nothing left to move, and may have begun at a server that only claimed the id.
+
+        In the owner's cluster, its end would remove cordons that others have set. Its own stay where they are.
+        """
+        del self._gone_since[run.uid]
+        log.warning(
+            "%s/%s: run %s is abandoned: it may not use its connection, all topics that it moves are gone, and in "
+            "which cluster it was begun is not known. Brokers it has cordoned, if any: %s",
+            run.namespace,
+            run.name,
+            run.run_id,
+            ", ".join(map(str, run.cordoned)) or "none",
+        )
+        await self._stores.runs.save(replace(abandoned(run, self._clock.now()), cordoned=()))
+        connection.read_again(run.uid)
 
 
 def _goes_on(connection: NamedConnection, why: RebalanceError) -> bool:

@@ -6,10 +6,9 @@ throttle set, the origin of each partition recorded before its first order, and 
 operator is killed between any two of these, the next round finds the same resource, stores and Kafka, and goes on from
 there.
 
-This module alone replaces the ``assessment`` of a rebalance, with what the deciding functions return.
+This module and ``sending`` alone replace the ``assessment`` of a rebalance, with what the deciding functions return.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,35 +17,28 @@ from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.health_gate import Vitals
-from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.execution.windows import WindowClock
 from kafka_rebalance.kafka.least_permissions import MissingPermission, concerning
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
-from kafka_rebalance.model.bulk import LARGE
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.act.closing import Closing
-from kafka_rebalance.reconcile.act.cordoning import Cordons
 from kafka_rebalance.reconcile.act.judges import Judges
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.direction import deleted_meanwhile, direction_of
 from kafka_rebalance.reconcile.decide.judging import exempt_from_health_gate, partitions_to_read
 from kafka_rebalance.reconcile.decide.log_dir_decisions import with_log_dirs_judged
 from kafka_rebalance.reconcile.decide.queue_places import behind, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import (
-    lost_and_all,
     only_kept_copies_in_flight,
-    replanning_for_drift,
     replanning_for_spec,
     wants_plan,
 )
 from kafka_rebalance.reconcile.decide.requeue import requeue_after
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
-from kafka_rebalance.reconcile.decide.step_orders import choice_for, named_by, unchanged_orders
 from kafka_rebalance.reconcile.decide.teardown import awaited_by, renamed_from, successors_of, teardown_of
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
@@ -54,6 +46,7 @@ from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartit
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
 from kafka_rebalance.reconcile.report.run_recorder import RunHistory, RunRecorder
 from kafka_rebalance.reconcile.runs.opening import ConfiguredCapacity, LoadModels, Runs
+from kafka_rebalance.reconcile.sending import Sending, opened_of
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
@@ -82,23 +75,28 @@ class Rounds:
         self.throttle = ClusterThrottle(info.cluster_id, admin, keeper, resources, clock)
         self.info = info
         """The cluster as last read."""
+        self.stopped = False
+        """Whether no new step may start, because the process is about to end."""
         self._cluster_id, self._admin = info.cluster_id, admin
         self._resources = resources
         self._clock = clock
         self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id)
-        self._runs = Runs(
-            info.cluster_id, admin, self._lifecycle, resources, stores, load_models, capacity, clock, wake
-        )
-        self._closing = Closing(admin, self._lifecycle, clock, self.throttle.take_cordons)
         self._permissions = PermissionProbe(admin, clock)
         self._observer = Observer(admin, clock, self._permissions)
+        known = self._observer.known
+        self._runs = Runs(
+            info.cluster_id, admin, self._lifecycle, resources, stores, load_models, capacity, clock, wake, known
+        )
+        self._closing = Closing(admin, self._lifecycle, clock, self.throttle.take_cordons)
         self._judges = Judges(self._lifecycle, self._observer, self.rebalances, clock)
-        self._cordons = Cordons(admin, stores)
-        self._submitting = Submitting(admin, self._lifecycle, stores)
-        self._log_dirs = LogDirCalls(admin, self._lifecycle, stores, clock)
+        self._log_dirs = LogDirCalls(admin, self.rebalances, self._lifecycle, stores, clock)
         self._selected = SelectedPartitions()
         self._windows = WindowClock()
         self._turns = Turns(clock)
+        self._sending = Sending(
+            admin, self.rebalances, self.throttle, self._lifecycle, stores, self._observer, self._judges,
+            self._log_dirs, self._turns, clock,
+        )  # fmt: skip
         self._awaited: dict[str, str] = {}
         self._recorder = RunRecorder(info.cluster_id, clock, history)
 
@@ -118,12 +116,12 @@ class Rounds:
         if running:
             vitals, look = await self._observer.vitals(info), await self._observe(running, info)
             for rebalance in running:
-                rebalance.assessment = await self._judges.judged_at_first(rebalance, look)
+                rebalance.assessment = await self._judges.judged_beforehand(rebalance, look)
             postponed = deleted_meanwhile(running)
             self._replan_for_edits(running)
             running, rebalances = ([r for r in some if r not in postponed] for some in (running, rebalances))
             orders = await self._decide(running, look, vitals)
-            sent = await self._act(running, orders, look, info)
+            sent = await self._sending.act(running, orders, look, info)
             await self._report_running(running, look.observation.cluster)
         else:
             await self._keep_throttle(info)
@@ -138,6 +136,7 @@ class Rounds:
             self.rebalances.values(),
             self._clock.monotonic(),
             sent=sent,
+            sent_at=self._sending.sent_at,
             ledger_empty=self.throttle.ledger_empty,
             limits_others=self.throttle.limits_others,
         )
@@ -150,6 +149,7 @@ class Rounds:
     async def _prepare_all(self, rebalances: list[Rebalance]) -> ClusterInfo:
         """Finalizers, records and the throttle ledger are in place before anything is planned or sent."""
         for rebalance in rebalances:
+            rebalance.look_at(self._clock.now())
             await self._prepare(rebalance)
         info = self.info = await self._admin.describe_cluster()
         await self.throttle.load(rebalances, info)
@@ -165,6 +165,7 @@ class Rounds:
         rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
         if not rebalance.memory.blocked(self._clock.monotonic()):
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
+        await self._judges.turn(rebalance)
         rebalance.assessment = self._judges.in_direction(rebalance, direction_of(rebalance))
 
     async def _look_at_permissions(self, rebalances: list[Rebalance]) -> None:
@@ -229,105 +230,23 @@ class Rounds:
     async def _decide(self, running: list[Rebalance], look: Look, vitals: Vitals) -> dict[str, Orders]:
         """Where each rebalance goes, whether it may start new steps, the status of its partitions, and what to send."""
         now = self._clock.now()
-        opened = self._opened()
+        opened = opened_of(self.rebalances)
         moving = frozenset(tp for r in opened for tp in exempt_from_health_gate(r, look.observation.cluster.partitions))
-        block_inputs = BlockInputs(now, vitals, moving, self.throttle.throttles, self._awaited, self._windows)
+        block_inputs = BlockInputs(
+            now, vitals, moving, self.throttle.throttles, self._awaited, self._windows, stopped=self.stopped
+        )
         for rebalance in running:
             rebalance.assessment = self._judges.in_direction(rebalance, direction_of(rebalance))
             rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
             teardown = teardown_of(rebalance, look.observation, self._observer.replica_bytes, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, block_inputs))
-            rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
-            replanning = replanning_for_drift(rebalance)
-            if replanning is not rebalance.assessment.replanning:
-                lost, total = lost_and_all(rebalance)
-                log.info("%s: others made %d of %d replica moves void: planning again", rebalance.name, lost, total)
-                # Nothing more of a plan that is given up may be sent.
-                rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
-                rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
-        lists, ruling = self.throttle.list_budget, self.throttle.ruling
-        choice = choice_for(running, look.observation.cluster, ruling, self._observer.on_disks, lists)
-        large = sum(len(r.record.moves) for r in running) >= LARGE
-        orders = await asyncio.to_thread(choice) if large else choice()
-        for rebalance in running:
-            found = orders[rebalance.uid]
-            rebalance.assessment = replace(rebalance.assessment, no_room=found.no_room, list_full=found.list_full)
-            rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
-        return orders
-
-    def _opened(self) -> list[Rebalance]:
-        return [r for r in self.rebalances.values() if r.record.loaded_run is not None]
-
-    async def _act(self, running: list[Rebalance], orders: dict[str, Orders], look: Look, info: ClusterInfo) -> bool:
-        """Cordon brokers and send calls; returns whether anything was sent.
-
-        A rebalance for which there is no time waits for its turn. Calls without a copy (nulls, drops, new orders,
-        elections) are sent at once, while the last reading is still valid. Copies are sent once throttled.
-        """
-        cluster, sent, acting = look.observation.cluster, False, []
-        for rebalance in self._turns.of("cordon", running):
-            async with self._lifecycle.problems_of(rebalance, "cordon"):
-                await self._cordons.keep(rebalance, info.brokers.keys() - self.throttle.left_cordons)
-            acting.append(rebalance)
-        orders = await self._confirm(running, {r.uid: orders[r.uid] for r in acting}, look)
-        confirmed, acting = [r for r in acting if r.uid in orders], []
-        for rebalance in self._turns.of("at once", confirmed):
-            sent |= await self._submitting.submit(rebalance, at_once(orders[rebalance.uid], cluster), cluster)
-            acting.append(rebalance)
-        uncovered = await self._throttle_before_copies({r.uid: orders[r.uid] for r in acting}, cluster)
-        for rebalance in self._turns.of("copies", acting):
-            if self._submitting.refused(rebalance):
-                continue
-            covered = copies(orders[rebalance.uid], cluster, uncovered)
-            await self._log_dirs.place(rebalance, covered, cluster)
-            sent |= await self._submitting.submit(rebalance, covered, cluster)
-        in_turn = self._turns.of("log dirs", acting)
-        return await self._log_dirs.move(in_turn, running, look.log_dirs, cluster, self.throttle) or sent
-
-    async def _confirm(self, running: list[Rebalance], orders: dict[str, Orders], look: Look) -> dict[str, Orders]:
-        """Read again the partitions whose orders were chosen on an older reading, and keep the orders still meant.
-
-        Only what moves is read in every round: the others may have been changed since the older reading. The start of
-        the run is recorded before its first order is sent.
-        """
-        stale = {uid: set(named_by(found)) - look.fresh for uid, found in orders.items()}
-        changes = await self._observer.look_again({tp for tps in stale.values() for tp in tps})
-        known, confirmed = {r.uid: r.assessment.statuses.by_partition for r in running}, {}
-        for rebalance in running:
-            direction = rebalance.assessment.judgement.direction or Direction.FORWARD
-            assessment = self._judges.judged(rebalance, direction, replace(look, changes=changes))
-            rebalance.assessment = replace(assessment, sent=frozenset())
-        for rebalance in self._turns.of("start", (r for r in running if r.uid in orders)):
-            before = {tp: known[rebalance.uid][tp] for tp in stale[rebalance.uid]}
-            meant = unchanged_orders(orders[rebalance.uid], before, rebalance.assessment.statuses.by_partition)
-            if named_by(meant) and not await self._lifecycle.record_start(rebalance):
-                meant = Orders()
-            confirmed[rebalance.uid] = meant
-            rebalance.assessment = replace(rebalance.assessment, sent=frozenset(named_by(meant)))
-        return confirmed
-
-    async def _throttle_before_copies(
-        self, orders: dict[str, Orders], cluster: ClusterState
-    ) -> frozenset[tuple[str, str]] | None:
-        """Extend the throttle to what is about to be copied; returns the replicas that it does not cover yet.
-
-        For that, reassignments are listed again: the throttle must cover everything in flight right before a copy is
-        sent, also what other tools have started.
-        """
-        opened = self._opened()
-        await self.throttle.look(opened, cluster)
-        submitted = {uid: order.alters for uid, order in orders.items()}
-        extended = await self.throttle.apply_claims(opened, cluster, submitted)
-        for rebalance in opened:
-            full = rebalance.assessment.list_full | (extended.left_out & submitted.get(rebalance.uid, {}).keys())
-            throttle = extended.findings[rebalance.uid]
-            rebalance.assessment = replace(rebalance.assessment, throttle=throttle, list_full=full)
-        return extended.uncovered
+            self._sending.judge(rebalance, look)
+        return await self._sending.choose(running, look)
 
     async def _keep_throttle(self, info: ClusterInfo) -> None:
         """While no rebalance runs, of what other tools reassign, and of runs that wait after a problem: these go on."""
-        opened = self._opened()
+        opened = opened_of(self.rebalances)
         applied = await self.throttle.keep(opened, info, self._observer.read_sizes)
         for rebalance in opened:
             rebalance.assessment = replace(rebalance.assessment, throttle=applied.findings[rebalance.uid])

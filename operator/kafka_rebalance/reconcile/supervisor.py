@@ -32,6 +32,7 @@ from kafka_rebalance.reconcile.act.permissions import Permissions
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.retention import clean_up, keep_swept
 from kafka_rebalance.reconcile.act.unreadable_resources import UnreadableResources
+from kafka_rebalance.reconcile.admission import Admission
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.engines import Engines
 from kafka_rebalance.reconcile.refused_resources import RefusedResources
@@ -42,6 +43,8 @@ from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import first_seen, requested_of, seen_again
 from kafka_rebalance.reconcile.throttle.unconnected_resources import UnconnectedResources
+from kafka_rebalance.reconcile.unfinished_work import UnfinishedWork
+from kafka_rebalance.telemetry.metric_families import Sample
 
 log = logging.getLogger(__name__)
 
@@ -74,13 +77,15 @@ class Supervisor:
         lifecycle = Lifecycle(self._resources, self._stores, clock)
         unconnected = UnconnectedResources(self._resources, lifecycle, clock)
         self._permissions = Permissions(kube, inline=inline)
+        self._admission = Admission(self._permissions, self._stores.runs)
         self._book = ConnectionBook()
         self._engines = Engines(
             kube, connect, self._resources, self._stores, load_models, clock, self._book, self._begin_anew, history
         )
         self._refused = RefusedResources(
-            self._engines, self._stores, unconnected, self._limits_known, self._hand_over, self._in_background
+            self._engines, self._stores, unconnected, self._limits_known, self._hand_over, self._in_background, clock
         )
+        self._unfinished = UnfinishedWork(self._engines, self._book, self._look_after)
         self._kinds: Mapping[str, Callable[..., None]] = {
             CONNECTIONS: self.connection_seen,
             REASSIGNMENT_THROTTLES: self.throttle_seen,
@@ -97,6 +102,10 @@ class Supervisor:
     def rounds(self) -> dict[str, float]:
         """By cluster id: seconds since a call of the round last ended; infinite if the task of the engine has ended."""
         return self._engines.rounds()
+
+    def samples(self) -> tuple[Sample, ...]:
+        """The metrics of all clusters and rebalances."""
+        return tuple(self._engines.samples())
 
     def connection_of(self, uid: str) -> NamedConnection | None:
         """The connection that a rebalance names; None if the rebalance is not known."""
@@ -138,9 +147,9 @@ class Supervisor:
                 if known is not None:
                     known.forget(metadata.uid)
                 return
-            if known is None:
-                rebalance = Rebalance.of(body)
-                self._enter(rebalance)
+            if known is None or known.forgotten_if_gone(metadata.uid):
+                if not self._book.outlived(metadata, REBALANCES):
+                    self._enter(Rebalance.of(body))
                 return
             rebalance = known.rebalances[metadata.uid]
             before = rebalance.desired
@@ -163,6 +172,8 @@ class Supervisor:
             if deleted or (metadata.deleting and not metadata.held):
                 if known is not None:
                     known.forget(uid)
+                return
+            if known is None and self._book.outlived(metadata, REASSIGNMENT_THROTTLES):
                 return
             before = known.throttles[uid] if known is not None else None
             throttle = first_seen(body) if before is None else seen_again(before, body)
@@ -200,6 +211,7 @@ class Supervisor:
         """Before anything is seen: clean up, and start the background work."""
         await clean_up(self._stores, LedgerStore(self._kube))
         self._lasting.start("the removal of old records", keep_swept(self._stores, self._resources, self._clock))
+        self._lasting.start("the end of work that nothing names", self._unfinished.keep_ending())
         self._lasting.start("the renewal of what clusters are known by", self._engines.keep_remembering())
 
     async def stop(self) -> None:
@@ -243,7 +255,7 @@ class Supervisor:
         """
         if connection.engine is not None and connection.inline is not None:
             if connection.may_move:
-                for rebalance in connection.rebalances.values():
+                for rebalance in list(connection.rebalances.values()):
                     connection.place(rebalance, connection.engine)
             connection.place_throttles(connection.throttles, connection.engine)
         connection.changed.set()
@@ -251,26 +263,26 @@ class Supervisor:
     async def _establish(self, connection: NamedConnection) -> None:
         """Try until the cluster answers, then hand the resources to its engine; keep looking at a KafkaConnection."""
         pause = _FIRST_RETRY_SECONDS
-        while connection.named:
+        while connection.needed:
             connection.changed.clear()
             problem = await self._lead_to_engine(connection)
-            if connection.engine is not None and not connection.may_move:
+            if (engine := connection.engine) is not None and not connection.may_move:
                 await self._settle(connection, problem)
                 connection.tried.set()
                 await self._limits_known()
-                connection.may_move = True
+                connection.may_move = connection.engine is engine  # else it was ended for another owner
             connection.tried.set()
             await self._settle(connection, problem)
             if problem is None:
                 pause = _FIRST_RETRY_SECONDS
-                if connection.inline is not None:
+                if connection.inline is not None and connection.engine is not None:
                     return
             try:
                 async with asyncio.timeout(_LOOK_SECONDS if problem is None else pause):
                     await connection.changed.wait()
             except TimeoutError:
                 pause = min(2 * pause, _LAST_RETRY_SECONDS)
-        # Nothing names this connection any more; the next resource that does starts anew.
+        # Nothing needs this connection any more; the next resource that names it starts anew.
         self._book.strike(connection)
         await self._engines.end_bindings(connection.owner)
 
@@ -297,14 +309,14 @@ class Supervisor:
         A resource that arrives meanwhile has set ``changed``, and the next call checks it.
         """
         try:
-            judged = await self._judge(connection, problem)
+            judged = await self._admission.judge(connection, problem)
             refusals = {uid: why for uid, why in judged.items() if why is not None}
             permitted = judged.keys() - refusals.keys()
             if connection.engine is not None:
                 engine = connection.engine
                 throttles = {uid: t for uid, t in connection.throttles.items() if uid in permitted}
                 connection.place_throttles(throttles, engine)
-                for uid, rebalance in connection.rebalances.items():
+                for uid, rebalance in list(connection.rebalances.items()):
                     if connection.may_move and uid in permitted:
                         connection.place(rebalance, engine)
             self._refused.refuse(connection, refusals)
@@ -319,52 +331,12 @@ class Supervisor:
             # A defect that concerns one resource must not end the attempts to connect.
             log.exception("%s: unexpected error", connection.name)
 
-    async def _judge(
-        self, connection: NamedConnection, problem: RebalanceError | None
-    ) -> dict[str, RebalanceError | None]:
-        """By uid, why a resource may not use the connection, or cannot; None: it may.
-
-        The resources are those of when this begins: of others nothing was looked up.
-        """
-        metadata = [rebalance.desired.metadata for rebalance in connection.rebalances.values()]
-        metadata += [throttle.metadata for throttle in connection.throttles.values()]
-        elsewhere = await self._begun_elsewhere(connection)
-        denied: Mapping[str, RebalanceError | None] = {}
-        if connection.inline is None:
-            owner, resource = connection.owner, connection.resource
-            namespaces = list({about.namespace for about in metadata})
-            asked = (self._permissions.denied(owner, resource, namespace) for namespace in namespaces)
-            denied = dict(zip(namespaces, await asyncio.gather(*asked), strict=True))
-        found: dict[str, RebalanceError | None] = {}
-        for about in metadata:
-            why = problem if connection.engine is None else None
-            if problem is not None and problem.reason == Reason.CLUSTER_CHANGED and about.uid in connection.rebalances:
-                why = problem
-            found[about.uid] = denied.get(about.namespace) or why or elsewhere.get(about.uid)
-        return found
-
     def _missed(self, connection: NamedConnection, gone: KafkaConnection) -> None:
         """The watch did not report that the KafkaConnection was deleted."""
         if connection.resource is gone:  # else it was created again meanwhile
             log.warning("%s: is gone", connection.name)
             connection.resource = None
             connection.changed.set()
-
-    async def _begun_elsewhere(self, connection: NamedConnection) -> dict[str, RebalanceError]:
-        """By uid, the rebalances that named another connection when they began, to another cluster."""
-        engine = connection.engine
-        new = {uid for uid in connection.rebalances if connection.placed.get(uid) is not engine}
-        if engine is None or not new or connection.inline is not None:
-            return {}
-        return {
-            run.uid: Refused(
-                Reason.OTHER_CLUSTER,
-                f"{connection.owner} leads to Kafka cluster {engine.cluster_id}, but the open run moves partitions of "
-                f"cluster {run.cluster_id}: delete the resource, and create one with a connection to that cluster",
-            )
-            for run in await self._stores.runs.list_all()
-            if run.open and run.uid in new and run.cluster_id != engine.cluster_id
-        }
 
     async def _limits_known(self) -> None:
         """Return when every throttle resource has been handed to its engine, if its cluster answers soon.

@@ -10,10 +10,12 @@ from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet as pq
 
-from kafka_rebalance.model.run_record import RunRecord
-from kafka_rebalance.storage.locations import Location, write_whole
+from kafka_rebalance.model.run_record import RunRecord, StepRecord
+from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.storage.locations import Location, store_failed, write_whole
 
 VERSION = 1
 _TIME = pa.timestamp("us", tz="UTC")
@@ -70,3 +72,33 @@ def _rows(record: RunRecord) -> list[dict[str, Any]]:
         | {"topic": step.tp.topic, "partition": step.tp.partition}
         for step in record.steps
     ]
+
+
+def read_run(location: Location, cluster_id: str, run_id: str) -> RunRecord | None:
+    """The run, if its record is there. Transient (LakeUnusable) if the store does not answer."""
+    place = f"{location.root}/steps/cluster={quote(cluster_id, safe='')}"
+    end = f"-{quote(run_id, safe='')}.parquet"
+    try:
+        selector = pyarrow.fs.FileSelector(place, allow_not_found=True, recursive=True)
+        found = [info.path for info in location.filesystem.get_file_info(selector) if info.path.endswith(end)]
+        if not found:
+            return None
+        rows = pq.read_table(found[0], filesystem=location.filesystem, partitioning=None).to_pylist()
+    except OSError as error:
+        raise store_failed(f"{location.name} cannot be read", error) from error
+    return _record_of(rows)
+
+
+def _record_of(rows: list[dict[str, Any]]) -> RunRecord:
+    about = {name: rows[0][name] for name in SCHEMA.names if name in RunRecord.__slots__}
+    steps = tuple(
+        StepRecord(
+            tp=TopicPartition(row["topic"], row["partition"]),
+            **{name: row[name] for name in StepRecord.__slots__ if name not in {"tp", "destinations"}},
+            destinations=replicas_of(*row["destinations"]),
+        )
+        for row in rows
+    )
+    return RunRecord(
+        **about | {"started_at": rows[0]["run_started_at"], "ended_at": rows[0]["run_ended_at"]}, steps=steps
+    )

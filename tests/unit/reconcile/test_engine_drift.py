@@ -5,7 +5,7 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 
 
 async def test_the_round_that_gives_a_plan_up_starts_no_copy_of_it():
-    """The partitions that others left alone stay as they are, too."""
+    """The partitions that others left alone stay as they are, too. What was copied before is taken back."""
     kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 12)
     operator = OperatorInMemory(kafka)
     operator.apply(brokers={"include": [1, 2]}, approval={"driftBudget": 0}, execution={"parallelPartitionCount": 1})
@@ -18,4 +18,4 @@ async def test_the_round_that_gives_a_plan_up_starts_no_copy_of_it():
             ordered = list(kafka.altered)
             await operator.round()
     assert operator.state == "Drifted"
-    assert kafka.altered == ordered
+    assert [to for _, to in kafka.altered[len(ordered) :] if len(to) > 1] == []

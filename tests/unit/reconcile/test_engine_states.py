@@ -1,6 +1,7 @@
 """Every row of the state table is covered by an operator whose API server and brokers are dictionaries."""
 
 import asyncio
+import json
 from dataclasses import replace
 from itertools import pairwise
 
@@ -21,11 +22,13 @@ from tests.unit.reconcile.state_walks import declares
 from tests.unit.reconcile.undo_walks import UNDO_WALKS
 
 from kafka_rebalance.api.rebalance_states import STATES, StateGroup
+from kafka_rebalance.api.v1alpha1 import COMPLETED_ANNOTATION, REBALANCES, parse_spec, planning_hash
 from kafka_rebalance.model.load import LoadModel, PartitionLoad
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
 
 WALKS = {**UNDO_WALKS}
+KAFKA = {"bootstrapServers": "kafka:9092"}
 walk = declares(WALKS)
 
 
@@ -54,6 +57,21 @@ async def others_carry_it_out():
 async def balanced():
     """No partition has to change."""
     await applied(SlowCluster(rows=((1,), (2,)))).until("NothingToDo")
+
+
+@walk("Succeeded", "Planning", "Rebalancing", "Succeeded")
+async def restored():
+    """It has ended before it was restored without its records; after an edit it is carried out."""
+    operator = WalkedOperator(SlowCluster(slow=False))
+    body = {"metadata": {"name": "r", "namespace": "kafka", "uid": "u-1"}, "spec": {"kafka": KAFKA}}
+    key = {"name": "kafka/r", "clusterId": "c", "planningHash": planning_hash(parse_spec(body["spec"]))}
+    end = {"planHash": "sha256:1", "outcome": "Succeeded", "completedAt": "2026-01-01T12:00:00Z"}
+    body["metadata"]["annotations"] = {COMPLETED_ANNOTATION: json.dumps(key | end)}
+    operator.see(operator.kube.create(REBALANCES, body))
+    await operator.until("Succeeded")
+    operator.edit(**TWO_BROKERS)
+    await operator.until("Planning")
+    await operator.until("Succeeded")
 
 
 @walk("Queued", "Planning", "Rebalancing", "NothingToDo")

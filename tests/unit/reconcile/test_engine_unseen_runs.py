@@ -8,6 +8,7 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.run import Run
 
@@ -41,3 +42,19 @@ async def test_a_spec_that_is_edited_back_does_not_wait_for_a_run_that_is_not_lo
     operator.edit(topics={})
     await operator.until("Succeeded")
     assert sorted(kafka.lists("t")) == [[1], [1], [2], [2]]
+
+
+async def test_a_run_that_may_not_be_read_is_named(waiting, monkeypatch):
+    """The message says whose it is, and what to do."""
+    _, operator = waiting
+    get = operator.kube.get
+
+    async def forbidden(plural, namespace, name):
+        if name == "r2":
+            raise Forbidden("no role there any more")
+        return await get(plural, namespace, name)
+
+    monkeypatch.setattr(operator.kube, "get", forbidden)
+    await operator.until_true(lambda: "no role there" in (operator.message or ""))
+    assert "KafkaRebalance kafka/r2" in operator.message
+    assert "uid=u-2" in operator.message

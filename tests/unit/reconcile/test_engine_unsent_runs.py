@@ -84,6 +84,23 @@ class TestDeletion:
         operator.kube._put = put
         await operator.until("Succeeded")
 
+    async def test_nothing_is_sent_for_a_resource_that_is_gone_meanwhile(self, kafka):
+        """Edited, deleted and gone within one round: nobody would undo what is sent."""
+        operator = OperatorInMemory(kafka)
+        operator.apply(approval={"policy": "Manual"})
+        await operator.until("AwaitingApproval")
+        operator.edit(approval={"policy": "Automatic"})
+        describe = kafka.describe_partitions
+
+        async def deleted_meanwhile(*arguments):
+            operator.engine.rebalances.clear()
+            return await describe(*arguments)
+
+        kafka.describe_partitions = deleted_meanwhile
+        await operator.round()
+        assert operator.engine.rebalances == {}
+        assert kafka.altered == []
+
 
 class TestUndo:
     async def test_a_success_of_others_is_not_undone(self, kafka):

@@ -2,9 +2,12 @@
 
 import asyncio
 
+import pytest
 from tests.fakes.shared_clusters import REF, Away, Cluster, listener_of, placed
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.execution.reassignment_throttle import RATE_NAMES
+from kafka_rebalance.reconcile.decide.throttle_claims import DEFAULT_RATE
 
 
 class TestKafkaConnection:
@@ -110,6 +113,34 @@ class TestPermission:
         await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
         world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "All"})
         await world.until(lambda: world.state("a") == "Succeeded")
+
+    @pytest.mark.parametrize("outranked", [False, True])
+    async def test_an_edit_without_permission_sets_no_rate(self, world, monkeypatch, outranked):
+        """The brokers are not for this namespace to slow down any more, before and after a restart."""
+        if outranked:
+            await world.draining()
+            world.connection(names=["k"])
+            await world.until(lambda: world.state("a") == "ClusterOwnedElsewhere")
+        else:
+            world.connection(names=["a"])
+            await world.draining(kafka=REF)
+            world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "Same"})
+            await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
+        looks, describe = [], world.real.describe_partitions
+
+        async def counted(*topics):
+            looks.append(topics)
+            return await describe(*topics)
+
+        monkeypatch.setattr(world.real, "describe_partitions", counted)
+        for restart in (False, True):
+            world.edit(REBALANCES, "a", "r", throttle={"leaderRate": "1", "followerRate": f"{restart + 1}"})
+            if restart:
+                await world.restart()
+            looks.clear()
+            await world.until(lambda: len(looks) > 5)
+            rates = {value for (_, name), value in world.real.values.items() if name in RATE_NAMES}
+            assert rates == {str(DEFAULT_RATE)}
 
     async def test_a_deletion_without_permission(self, world):
         """It cancels reassignments in flight, and moves nothing back."""

@@ -1,5 +1,7 @@
 """A KafkaConnection outranks inline connections: it takes a cluster over, without the work of other servers."""
 
+from dataclasses import replace
+
 import pytest
 from tests.fakes.shared_clusters import REF, Cluster, placed
 from tests.fakes.stopped_clock import NOON
@@ -130,14 +132,15 @@ class TestOutranks:
         await world.until(lambda: len(fake.flying) == 4)
 
     async def test_takes_no_throttles_of_a_server_that_claimed_the_id_before(self, world):
-        """No topic of that server is on record. To remove its throttles here would remove those of other tools."""
+        """None of the topics of that server is here. To remove its throttles here would remove those of other tools."""
         await self.drained_elsewhere(world, throttle={"leaderRate": "1Ki", "followerRate": "1Ki"})
         there = {("orders", name): "0:1,0:2,0:3,0:4" for name in LIST_NAMES}
         world.real.values = {**there, **{(BrokerId(1), name): "1024" for name in RATE_NAMES}}
         before = dict(world.real.values)
         world.connection(names=["a"])
         await world.until(lambda: world.real.values != before or world.state("k", "prod", CONNECTIONS))
-        await world.until(lambda: world.real.values != before or "hour" in world.ready("k", "prod", CONNECTIONS)[1])
+        refused = "ClusterIdCollision"
+        await world.until(lambda: world.real.values != before or world.state("k", "prod", CONNECTIONS) == refused)
         assert world.real.values == before
         assert "delete the KafkaRebalances" in world.ready("k", "prod", CONNECTIONS)[1]
         assert world.owner["namespace"] == "evil"
@@ -191,6 +194,26 @@ class TestOutranks:
         assert world.owner == {"namespace": "k", "connection": "prod"}
         await world.until(lambda: world.state("evil") == "ClusterOwnedElsewhere")
 
+    async def test_topics_that_were_created_again(self, world):
+        """What is on record is compared as the owner sees the cluster now, not as it was up to an hour ago."""
+        await world.draining()
+        ids = {"orders": "orders-id-2"}
+        world.real.states = {tp: replace(state, topic_id=ids[tp.topic]) for tp, state in world.real.states.items()}
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        assert world.owner == {"namespace": "k", "connection": "prod"}
+
+    async def test_a_server_that_claims_the_id_after_topics_were_created_again(self, world):
+        """It shows none of the topics that the owner sees now."""
+        await world.draining()
+        world.real.states = {tp: replace(state, topic_id="new") for tp, state in world.real.states.items()}
+        world.servers["fake"] = fake = Cluster([1, 2, 3, 4], bogus=[[1, 2, 3]] * 4)
+        world.connection(server="fake")
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "ClusterIdCollision")
+        await world.until(lambda: world.binding["topics"] == {"orders": "new"})
+        assert world.owner["namespace"] == "a"
+        assert fake.altered == []
+
     async def test_names_who_holds_the_id_with_a_run(self, world):
         """The run of another cluster is never shown to it; with that run, what is in the way is gone."""
         await self.squatter(world, brokers={"decommission": [1]}, throttle={"unlimited": True})
@@ -207,14 +230,35 @@ class TestOutranks:
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
         assert world.real.altered == []
 
+    @pytest.mark.parametrize("throttled", [False, True])
+    async def test_open_runs_without_a_resource_do_not_hold_it(self, world, throttled):
+        """Somebody has taken the finalizer away. Nobody can delete what is gone already, so it is not asked for."""
+        await self.squatter(world, brokers={"decommission": [1]}, throttle={"unlimited": True})
+        await world.until(lambda: world.servers["evil"].flying)
+        world.gone(REBALANCES, "evil", "r")
+        await world.supervisor.stop()
+        if throttled:
+            await LedgerStore(world.kube).save("c", ledger_to_json(SET))
+        world.begin()
+        await world.supervisor.know(())
+        world.connection()
+        if throttled:
+            await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "ClusterIdCollision")
+            message = world.ready("k", "prod", CONNECTIONS)[1]
+            assert not [part for part in ("evil/r", "delete the resources") if part in message]
+            await LedgerStore(world.kube).delete("c")
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        assert (world.runs, world.real.altered) == ({"evil": "Abandoned"}, [])
+
     async def test_looks_for_work_when_nothing_can_begin_any_more(self, world, monkeypatch):
         """A run that the engine of that server opens while it is being ended counts."""
         await self.squatter(world, execution={"suspend": True})
         evict, opened = Engines._evict, []
+        uid = world.create("evil", "evil", "s", execution={"suspend": True})["metadata"]["uid"]
 
         async def late(engines, running):
             if not opened:
-                opened.append(Run("u-0", "evil", "r", "c", "run", "p", "h", opened_at=world.clock.at))
+                opened.append(Run(uid, "evil", "s", "c", "run", "p", "h", opened_at=world.clock.at))
                 await RunStore(world.kube).save(opened[0])
             await evict(engines, running)
 

@@ -8,9 +8,11 @@ abandoned, the server is read, and the claim is repeated.
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum, auto
 from typing import TypeVar
 
-from kafka_rebalance.errors import Refused
+from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.kafka.ports import Answers, ClusterInfo, KafkaReader
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
@@ -20,8 +22,11 @@ from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.act.retention import abandoned
 from kafka_rebalance.reconcile.decide.cluster_identity import (
     SAMPLE_TOPICS,
+    at_known_address,
     contradiction,
     renewed,
     servers_of,
@@ -64,12 +69,18 @@ class _NotRead(Exception):
 
 
 class Claimed:
-    """What a server has answered that claims a cluster id. ``servers``: the addresses that led there, host:port."""
+    """What a server has answered that claims a cluster id.
 
-    def __init__(self, info: ClusterInfo, reader: KafkaReader, servers: frozenset[str] = frozenset()) -> None:
+    ``servers``: the addresses that led there, host:port; ``connection``: the whole connection, as in a ``Binding``.
+    """
+
+    def __init__(
+        self, info: ClusterInfo, reader: KafkaReader, servers: frozenset[str] = frozenset(), connection: str = ""
+    ) -> None:
         self.info = info
         self.brokers = frozenset(info.brokers)
         self.servers = servers
+        self.connection = connection
         self._reader = reader
         self._read: dict[frozenset[str] | None, Answers[str, str, str]] = {frozenset(): Answers()}
 
@@ -92,12 +103,22 @@ class Claimed:
 
 
 class ClusterOwners:
-    """The bindings on record."""
+    """The bindings on record. ``named_by``: the owner that the resource of a run names; None: it is not known."""
 
-    def __init__(self, kube: KubeObjects, stores: Stores) -> None:
+    def __init__(
+        self,
+        kube: KubeObjects,
+        stores: Stores,
+        resources: Resources,
+        named_by: Callable[[str], Owner | None],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._resources = resources
+        self._now = now
         self._bindings = BindingStore(kube)
         self._stores = stores
         self._ledgers = LedgerStore(kube)
+        self._named_by = named_by
 
     async def claim(
         self,
@@ -117,11 +138,12 @@ class ClusterOwners:
         cluster_id, servers = server.info.cluster_id, server.servers
         work = await self.work_in(cluster_id)
         binding = await self._binding(cluster_id, work)
+        held = False
         if binding is not None:
             holder = standing_of(binding.owner, cluster_id)
+            held = holder.named
             refusal = may_have(claimant, binding, holder, work=bool(work) or running)
             if refusal is not None:
-                await self._keep(binding)
                 raise refusal
         mine = Binding(cluster_id, claimant.owner, servers=servers)
         same_owner = binding is not None and binding.owner == claimant.owner
@@ -136,17 +158,22 @@ class ClusterOwners:
         if binding is not None and (work or (running and same_owner)):
             try:
                 throttled = work.throttled and not same_owner
-                self._compare(binding, server, believed=same_owner, throttled=throttled)
-                if throttled and not binding.topics:
-                    raise self._unproven(binding)
+                instead = self._without_throttles(binding, held=held) if throttled else ""
+                self._compare(binding, server, believed=same_owner, otherwise=instead)
+                if throttled and not binding.topics and not _confirmed(binding, server):
+                    raise self._unproven(binding, server, instead)
             except Refused as differs:
-                outranked = claimant.owner.connection and not binding.owner.connection
-                raise _held(differs, binding.owner, work) if outranked else differs from None
+                if not claimant.owner.connection or binding.owner.connection:
+                    raise
+                if await self._abandon_orphans(work):
+                    return await self.claim(claimant, server, standing_of, running=running, evict=evict)
+                raise _held(differs, binding.owner, work) if held else differs from None
             known = servers | binding.servers if same_owner else servers
             mine = replace(binding, owner=claimant.owner, servers=known if len(known) <= _MANY_SERVERS else servers)
-            if binding.topics and not same_owner:
+            mine = replace(mine, confirmed="")
+            if (binding.topics or _confirmed(binding, server)) and not same_owner:
                 mine = replace(mine, recognised=binding.recognised | {binding.owner})
-        await self._bindings.save(_renewed(mine, server))
+        await self._bindings.save(replace(_renewed(mine, server), connection=server.connection))
         return None if binding is None else binding.owner
 
     async def recognise(self, info: ClusterInfo, reader: KafkaReader, bootstrap_servers: str) -> None:
@@ -171,12 +198,17 @@ class ClusterOwners:
         if binding is not None:
             await self._keep(_renewed(binding, server))
 
-    async def end_unless(self, cluster_id: str, named: Callable[[Owner], bool]) -> None:
-        """End the binding if nothing names the cluster for its owner, and there is no work of ours."""
+    async def end_unless(self, cluster_id: str, named: Callable[[Owner], bool]) -> Work:
+        """End the binding if nothing names the cluster for its owner, and no work of ours is there.
+
+        Returns the work.
+        """
         binding = await self._bindings.load(cluster_id)
-        if binding is not None and not named(binding.owner) and not await self.work_in(cluster_id):
+        work = await self.work_in(cluster_id)
+        if binding is not None and not named(binding.owner) and not work:
             await self._bindings.delete(cluster_id)
             log.info("cluster %s: no longer bound to %s", cluster_id, binding.owner)
+        return work
 
     async def bound(self) -> list[Binding]:
         """All bindings on record."""
@@ -195,65 +227,106 @@ class ClusterOwners:
             return True  # what is in it is not known
 
     async def _binding(self, cluster_id: str, work: Work) -> Binding | None:
-        """As on record; of an operator before there were records, whose run is open, or whose was the last one."""
+        """As on record. A record that is lost is made again: its owner is the one who has saved the throttle ledger."""
         binding = await self._bindings.load(cluster_id)
         if binding is not None or not work:
             return binding
+        owner = await self._last_owner(cluster_id, work)
+        if owner is None:
+            return None
+        binding = Binding(cluster_id, owner)
+        await self._bindings.save(binding)
+        return binding
+
+    async def _last_owner(self, cluster_id: str, work: Work) -> Owner | None:
+        """Of an operator before there were records: whom the oldest open run names, or the last run if none is open."""
+        try:
+            if (owner := await self._ledgers.owner(cluster_id)) is not None:
+                return owner
+        except StoredStateCorrupt as error:
+            log.warning("cluster %s: who has saved the throttle ledger is not known: %s", cluster_id, error.message)
         last = [run for run in await self._stores.runs.list_all() if run.cluster_id == cluster_id][-1:]
-        return next((Binding(cluster_id, Owner(run.namespace)) for run in (*work.open_runs, *last)), None)
+        return next((self._named_by(run.uid) or Owner(run.namespace) for run in (*work.open_runs, *last)), None)
 
-    def _compare(self, binding: Binding, server: Claimed, *, believed: bool, throttled: bool = False) -> None:
-        """``believed``: the server is the owner's, and thus known by an address on record.
+    def _compare(self, binding: Binding, server: Claimed, *, believed: bool, otherwise: str = "") -> None:
+        """``believed``: the server is the owner's, and is believed at the addresses on record.
 
-        ``throttled``: another owner has throttles in place, and without the record it would not get the cluster either.
+        ``otherwise``: what to do about the throttles of another owner, if it is another cluster.
         """
-        if believed and server.servers & binding.servers:
+        if _confirmed(binding, server) or (believed and at_known_address(binding, server.servers, server.brokers)):
             return
         seen = server.ids_of(binding.topics)
         differs = contradiction(binding, server.brokers, seen)
         if differs and not contradiction(binding, server.brokers, binding.topics):
             seen.or_raise()  # only topics differ, and one that was not read may be there with its id
         if differs:
-            record = self._bindings.where(binding.cluster_id)
-            instead = f"{self._without_throttles(binding)}, and {record}" if throttled else f"delete {record}"
+            instead = f"; otherwise {otherwise}" if otherwise else ""
             raise Refused(
                 Reason.CLUSTER_ID_COLLISION,
                 f"this server answers with the id of Kafka cluster {binding.cluster_id}, in which the operator has "
                 f"work, but is another cluster: {differs}. Correct bootstrapServers, or give one of the clusters "
-                f"another id; if it is the same cluster after all, {instead}",
+                f"another id. If it is the same cluster after all, {self._how_to_confirm(binding, server)}{instead}",
             )
 
-    def _unproven(self, binding: Binding) -> Refused:
+    def without_us(self, binding: Binding) -> str:
+        """What somebody can do if the operator cannot reach the cluster any more."""
+        return f"restore them by hand and delete {self._ledgers.where(binding.cluster_id)}"
+
+    def _how_to_confirm(self, binding: Binding, server: Claimed) -> str:
+        return f"run: {self._bindings.how_to_confirm(binding.cluster_id, server.servers)}"
+
+    def _unproven(self, binding: Binding, server: Claimed, otherwise: str) -> Refused:
         """A run is compared again with the server before it is used. The throttle ledger names no ids."""
         return Refused(
             Reason.CLUSTER_ID_COLLISION,
             f"throttles of the operator are in place in Kafka cluster {binding.cluster_id}, and no topic by which this "
-            "server can be recognised is on record: if it is the same cluster, wait for an hour until topics are on "
-            f"record, or {self._without_throttles(binding)}",
+            "server can be recognised is on record. If it is the same cluster, wait for an hour until topics are on "
+            f"record, or {self._how_to_confirm(binding, server)}; otherwise {otherwise}",
         )
 
-    def _without_throttles(self, binding: Binding) -> str:
-        """How to make an end of throttles that another owner has in place."""
+    def _without_throttles(self, binding: Binding, *, held: bool) -> str:
+        """How to make an end of throttles that another owner has in place. ``held``: it has resources."""
+        by_hand = f"remove the throttles by hand and delete {self._ledgers.where(binding.cluster_id)}"
+        if not held:
+            return by_hand
         return (
             f"delete the resources of {binding.owner} that lead to it and wait until the throttles are removed; where "
-            f"nothing removes them, remove them by hand and delete {self._ledgers.where(binding.cluster_id)}"
+            f"nothing removes them, {by_hand}"
         )
+
+    async def _abandon_orphans(self, work: Work) -> bool:
+        """Close open runs whose resource is gone: nobody can delete that any more. Whether there were any."""
+        found = False
+        for run in work.open_runs:
+            if not await self._resources.exists(run.namespace, run.name, run.uid):
+                await self._stores.runs.save(abandoned(run, self._now()))
+                log.warning("%s/%s: run %s has lost its resource, and was closed", run.namespace, run.name, run.run_id)
+                found = True
+        return found
 
     async def _keep(self, binding: Binding) -> None:
         if await self._bindings.load(binding.cluster_id) != binding:
             await self._bindings.save(binding)
 
 
-async def begun_here(stores: Stores, run: Run, reader: KafkaReader) -> bool:
-    """Whether the run was begun in this cluster, or has nothing left to do in any.
+class Begun(Enum):
+    """Whether a run was begun in the cluster that is looked at. ``UNKNOWN``: no topic is left that could say so."""
+
+    HERE = auto()
+    ELSEWHERE = auto()
+    UNKNOWN = auto()
+
+
+async def begun_here(stores: Stores, run: Run, reader: KafkaReader) -> Begun:
+    """Whether the run was begun in this cluster.
 
     A server that claimed the cluster id before the cluster's owner came may have begun it. Then the topics that it
     moves are here, if at all, with other ids. Where some cannot be read, it is not known: raises why. A run whose
-    topics are all gone, or that moves none, ends here: at most its cordons are left.
+    topics are all gone, or that moves none, has nothing left to move; its cordons may be in another cluster.
     """
     stored = await stores.plans.load(run.uid, run.plan_hash)
     if stored is None:
-        return True  # nothing is sent without it
+        return Begun.HERE  # nothing is sent without it
     moved = [(row.tp.topic, row.topic_id) for row in stored.plan.partitions]
     if not moved:
         # An earlier plan of the run may have moved something.
@@ -262,9 +335,33 @@ async def begun_here(stores: Stores, run: Run, reader: KafkaReader) -> bool:
     ids = {topic: topic_id for topic, topic_id in moved if topic_id}
     there = await reader.topic_ids(ids) if ids else Answers()
     if ids.items() & there.items():
-        return True
+        return Begun.HERE
     there.or_raise()
-    return not there and len(ids) == len({topic for topic, _ in moved})
+    return Begun.UNKNOWN if not there and len(ids) == len({topic for topic, _ in moved}) else Begun.ELSEWHERE
+
+
+async def may_move_here(run: Run, stores: Stores, resources: Resources, reader: KafkaReader) -> bool:
+    """Whether an open run whose resource was not seen may move anything in this cluster: not one of another server.
+
+    Raises why that is not known: plans wait until it is.
+    """
+    try:
+        if not await resources.exists(run.namespace, run.name, run.uid):
+            return False
+        return await begun_here(stores, run, reader) is not Begun.ELSEWHERE
+    except RebalanceError as error:
+        kind = Permanent if isinstance(error, Permanent) else Transient
+        raise kind(
+            error.reason,
+            f"nothing is planned before the open run of KafkaRebalance {run.namespace}/{run.name} is known to have "
+            f"ended, and it cannot be read: {error.message}. Let the operator read it; if it is gone for good, delete "
+            f"its records, which {stores.runs.how_to_see(run.uid)} shows",
+        ) from error
+
+
+def _confirmed(binding: Binding, server: Claimed) -> bool:
+    """Whether an administrator says that the server is the cluster on record."""
+    return bool(server.servers) and server.servers <= servers_of(binding.confirmed)
 
 
 def _held(differs: Refused, holder: Owner, work: Work) -> Refused:

@@ -8,8 +8,10 @@ removed. A rollback removes it, but does not wait for dead brokers: the throttle
 """
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+
+from structlog.contextvars import bound_contextvars
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.partition_status import Direction
@@ -32,11 +34,16 @@ class Cordons:
         self._admin = admin
         self._stores = stores
 
-    async def keep(self, rebalance: Rebalance, alive: Collection[BrokerId]) -> None:
-        """Cordon the brokers being emptied, unless others have; remove cordons no longer wanted.
+    async def keep(
+        self, rebalance: Rebalance, alive: Collection[BrokerId], rebalances: Iterable[Rebalance] = ()
+    ) -> None:
+        """Cordon the brokers being emptied, unless somebody has; remove cordons no longer wanted.
 
+        ``rebalances``: all of the cluster. The last one with an open run that wants a cordon removes it.
         Does nothing if Kafka does not support cordons.
         """
+        others = [other.record.open_run for other in rebalances if other is not rebalance]
+        of_others = {broker for other in others if other is not None for broker in other.cordoned}
         run, done = rebalance.record.run, rebalance.memory.cordons_done
         if run is None or rebalance.record.loaded_run is None:
             return
@@ -50,7 +57,7 @@ class Cordons:
         new = may_begin - done
         if new:
             try:
-                done |= await self._cordon(rebalance, new)
+                done |= await self._cordon(rebalance, new, of_others)
             except Permanent as error:
                 # Without the right to alter brokers a decommission goes on: a cordon is a help, not a condition.
                 log.warning("%s: brokers %s are not cordoned: %s", rebalance.name, sorted(new), error.message)
@@ -59,11 +66,17 @@ class Cordons:
         cordoned = _cordoned(rebalance)
         back = (cordoned - wanted) & set(alive)
         if back:
-            removed = await self._change(back, ConfigChange(CONFIG, ConfigOp.DELETE))
-            await self._record(rebalance, cordoned - removed)
+            found = await self._admin.broker_configs(back, [CONFIG])
+            theirs = {broker for broker, values in found.items() if cordoned_by_others(values.get(CONFIG))}
+            theirs |= back.intersection(of_others)
+            with bound_contextvars(**rebalance.log_fields):
+                removed = await self._change(found.keys() - theirs, ConfigChange(CONFIG, ConfigOp.DELETE))
+            await self._record(rebalance, cordoned - removed - theirs)
             rebalance.memory = replace(rebalance.memory, cordons_done=done - back)
 
-    async def _cordon(self, rebalance: Rebalance, brokers: set[BrokerId]) -> set[BrokerId]:
+    async def _cordon(
+        self, rebalance: Rebalance, brokers: set[BrokerId], of_others: Collection[BrokerId]
+    ) -> set[BrokerId]:
         """The brokers that need nothing more: cordoned by us, or not ours to cordon. The others are tried again.
 
         Each is recorded first. One that is on record already may not have been reached: it is set again. Where Kafka
@@ -73,8 +86,10 @@ class Cordons:
         found = await self._admin.broker_configs(brokers, [CONFIG])
         unset = ConfigValue("", ConfigSource.DEFAULT)
         ours = {broker for broker, values in found.items() if values.get(CONFIG) == unset} | (brokers & recorded)
+        ours |= {b for b in brokers.intersection(of_others, found) if not cordoned_by_others(found[b].get(CONFIG))}
         await self._record(rebalance, recorded | ours)
-        done = await self._change(ours, ConfigChange(CONFIG, ConfigOp.SET, ALL_DIRS))
+        with bound_contextvars(**rebalance.log_fields):
+            done = await self._change(ours, ConfigChange(CONFIG, ConfigOp.SET, ALL_DIRS))
         # Without the permission to read brokers a decommission goes on: a cordon is a help, not a condition.
         return done | (set(found) - ours) | found.errors.keys()
 
@@ -99,3 +114,8 @@ class Cordons:
 def _cordoned(rebalance: Rebalance) -> set[BrokerId]:
     """The brokers that are on record as cordoned by the run."""
     return set(rebalance.record.run.cordoned) if rebalance.record.run is not None else set()
+
+
+def cordoned_by_others(value: ConfigValue | None) -> bool:
+    """Whether somebody has cordoned other log dirs of the broker since. A broker that is behind may show no cordon."""
+    return value is not None and value.value not in {None, "", ALL_DIRS}

@@ -13,13 +13,16 @@ from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.model.bulk import LARGE, kept_for_long
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.decide.direction import direction_of
-from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs
+from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs, partitions_to_judge
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
 from kafka_rebalance.reconcile.state.assessment import Assessment
-from kafka_rebalance.reconcile.state.judgement import Judgement
+from kafka_rebalance.reconcile.state.judgement import JudgeInputs, Judgement
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import LoadedRun
+
+MANY = 1_000
+"""The number of partitions from which they are judged in a thread: some 30 ms."""
 
 
 class Judges:
@@ -33,6 +36,16 @@ class Judges:
         self._rebalances = rebalances
         self._clock = clock
 
+    async def turn(self, rebalance: Rebalance) -> None:
+        """As ``in_direction``, of a large run that turns round, off the event loop."""
+        record, direction = rebalance.record, direction_of(rebalance)
+        run, back = record.loaded_run, direction is not Direction.FORWARD
+        if run is None or direction is None or len(record.origins if back else run.plan.partitions) < LARGE:
+            return
+        turned = await asyncio.to_thread(run.turned, record.origins, back=back)
+        if rebalance.record is record:
+            rebalance.record = replace(record, loaded_run=turned)
+
     def in_direction(self, rebalance: Rebalance, direction: Direction | None) -> Assessment:
         """Select the run's moves for this direction: in a rollback, those with an origin. Judged statuses stay."""
         if direction is None:
@@ -45,28 +58,36 @@ class Judges:
         assessment, run = self.in_direction(rebalance, direction), rebalance.record.loaded_run
         if run is None or direction is None:
             return assessment
-        return replace(assessment, judgement=self._question(rebalance, run, direction, look)())
+        inputs, before = self._inputs(rebalance, run, direction, look), assessment.judgement
+        judgement = judge_again(before, inputs, look.observation, look.changes, self._clock.now())
+        return replace(assessment, judgement=judgement)
 
-    async def judged_at_first(self, rebalance: Rebalance, look: Look) -> Assessment:
-        """All partitions of a large run that has just begun, off the event loop: that takes seconds.
+    async def judged_beforehand(self, rebalance: Rebalance, look: Look) -> Assessment:
+        """If this look concerns many partitions, judge them off the event loop: of a large run that takes seconds.
 
         If an input changes meanwhile, ``judged`` judges again what that concerns.
         """
         direction = direction_of(rebalance)
         assessment, run = self.in_direction(rebalance, direction), rebalance.record.loaded_run
-        if assessment.statuses.judged or run is None or direction is None or len(run.moves) < LARGE:
+        if run is None or direction is None or len(run.moves) < MANY:
             return assessment
-        judgement = await asyncio.to_thread(_for_long, len(run.moves), self._question(rebalance, run, direction, look))
+        before, inputs = assessment.judgement, self._inputs(rebalance, run, direction, look)
+        concerned = partitions_to_judge(before, inputs, look.changes)
+        if concerned is not None and len(concerned) < MANY:
+            return assessment
+        question = partial(judge_again, before, inputs, look.observation, look.changes, self._clock.now())
+        first = not assessment.statuses.judged
+        judgement = await asyncio.to_thread(_for_long if first else _asked, len(run.moves), question)
         return replace(rebalance.assessment, run=run, judgement=judgement)
 
-    def _question(
-        self, rebalance: Rebalance, run: LoadedRun, direction: Direction, look: Look
-    ) -> Callable[[], Judgement]:
+    def _inputs(self, rebalance: Rebalance, run: LoadedRun, direction: Direction, look: Look) -> JudgeInputs:
         restarting = self._observer.away(rebalance.desired.spec.execution.broker_settle_seconds)
         ahead = ahead_of(rebalance, self._rebalances.values())
-        inputs = judge_inputs(rebalance, run, direction, look.observation, restarting, ahead)
-        before, now = rebalance.assessment.judgement, self._clock.now()
-        return partial(judge_again, before, inputs, look.observation, look.changes, now)
+        return judge_inputs(rebalance, run, direction, look.observation, restarting, ahead)
+
+
+def _asked(_moves: int, question: Callable[[], Judgement]) -> Judgement:
+    return question()
 
 
 def _for_long(moves: int, question: Callable[[], Judgement]) -> Judgement:

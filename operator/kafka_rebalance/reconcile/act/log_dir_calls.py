@@ -4,6 +4,8 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from structlog.contextvars import bound_contextvars
+
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.log_dir_moves import LogDirReading
@@ -15,7 +17,7 @@ from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.origin_records import OriginRecords
 from kafka_rebalance.reconcile.decide.log_dir_decisions import orders_for_log_dirs, placements, replicas_to_read
 from kafka_rebalance.reconcile.observe.log_dir_reader import LogDirReader
-from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
 from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
@@ -31,10 +33,18 @@ class LogDirThrottle(Protocol):
 
 
 class LogDirCalls:
-    """Moves the replicas of the rebalances of one cluster between log dirs."""
+    """Moves replicas between log dirs of one cluster's brokers. ``rebalances``: those that the engine has, by uid."""
 
-    def __init__(self, admin: KafkaAdmin, lifecycle: Lifecycle, stores: Stores, clock: Clock) -> None:
+    def __init__(
+        self,
+        admin: KafkaAdmin,
+        rebalances: Mapping[str, Rebalance],
+        lifecycle: Lifecycle,
+        stores: Stores,
+        clock: Clock,
+    ) -> None:
         self._admin = admin
+        self._rebalances = rebalances
         self._lifecycle = lifecycle
         self._origins = OriginRecords(lifecycle, stores)
         self._reader = LogDirReader(admin, clock)
@@ -52,7 +62,8 @@ class LogDirCalls:
         if not wanted:
             return
         try:
-            answers = await self._admin.alter_log_dirs(wanted)
+            with bound_contextvars(**rebalance.log_fields):
+                answers = await self._admin.alter_log_dirs(wanted)
         except RebalanceError as error:
             log.info("%s: replicas are not placed: %s", rebalance.name, error.message)
             return
@@ -89,11 +100,14 @@ class LogDirCalls:
         if not await self._lifecycle.record_start(rebalance):
             return False
         ours = await self._origins.keep(rebalance, {tp for tp, _ in asks}, cluster)
+        if not is_served(rebalance, self._rebalances):
+            return False
         statuses = rebalance.assessment.log_dirs.by_replica
         deleted = rebalance.desired.deleted_since(rebalance.memory.prepared)
         allowed = {key: path for key, path in asks.items() if key[0] in ours and (statuses[key].cancel or not deleted)}
         async with self._lifecycle.problems_of(rebalance, _STAGE):
-            _check(rebalance.name, await self._admin.alter_log_dirs(allowed) if allowed else {})
+            with bound_contextvars(**rebalance.log_fields):
+                _check(rebalance.name, await self._admin.alter_log_dirs(allowed) if allowed else {})
         return bool(allowed)
 
 

@@ -9,6 +9,7 @@ from kafka_rebalance.api.connection_resource import KafkaConnectionStatus
 from kafka_rebalance.api.resource_status import ResourceStatus
 from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleStatus
 from kafka_rebalance.api.v1alpha1 import (
+    COMPLETED_ANNOTATION,
     CONNECTIONS,
     FINALIZER,
     REASSIGNMENT_THROTTLES,
@@ -78,7 +79,7 @@ _ENDS = {
 _GIVEN_BACK = "what it changed in Kafka is as it was before"
 _LEFT_THERE = (
     "let go before everything it changed in Kafka was given back; the rest stays in the throttle ledger and is given "
-    "back as soon as a resource names that cluster"
+    "back as soon as the cluster can be reached"
 )
 
 
@@ -120,6 +121,16 @@ class Resources:
         """Remove the annotation that asked for the undo."""
         metadata = rebalance.desired.metadata
         await self._kube.annotate(REBALANCES, metadata.namespace, metadata.name, {UNDO_ANNOTATION: None})
+
+    async def mark_completed(self, rebalance: Rebalance, key: str) -> None:
+        """Note on the resource that it has been carried out: a backup of it keeps that."""
+        metadata = rebalance.desired.metadata
+        await self._kube.annotate(REBALANCES, metadata.namespace, metadata.name, {COMPLETED_ANNOTATION: key})
+
+    async def delete(self, rebalance: Rebalance) -> None:
+        """Delete the resource, as a user would; it waits for our finalizer as usual."""
+        metadata = rebalance.desired.metadata
+        await self._kube.delete_resource(REBALANCES, metadata.namespace, metadata.name, metadata.uid)
 
     async def exists(self, namespace: str, name: str, uid: str, plural: str = REBALANCES) -> bool:
         """Whether this resource, and not another of its name, still exists."""

@@ -1,7 +1,9 @@
 """Sends what was decided to Kafka. An order that is lost or refused is not sent again here: the next round looks."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+from structlog.contextvars import bound_contextvars
 
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.schedule import Orders
@@ -10,7 +12,7 @@ from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.origin_records import OriginRecords
-from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
 from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
@@ -30,10 +32,13 @@ Answer = tuple[str, TopicPartition, AlterCode]
 
 
 class Submitting:
-    """Sends the orders of the rebalances of one cluster."""
+    """Sends the orders of the rebalances of one cluster. ``rebalances``: those that the engine has, by uid."""
 
-    def __init__(self, admin: KafkaWriter, lifecycle: Lifecycle, stores: Stores) -> None:
+    def __init__(
+        self, admin: KafkaWriter, rebalances: Mapping[str, Rebalance], lifecycle: Lifecycle, stores: Stores
+    ) -> None:
         self._admin = admin
+        self._rebalances = rebalances
         self._lifecycle = lifecycle
         self._origins = OriginRecords(lifecycle, stores)
 
@@ -44,15 +49,17 @@ class Submitting:
         whether an order was carried out is for the next round to find out.
         """
         orders = await self._origins.record(rebalance, orders, cluster)
-        if rebalance.desired.deleted_since(rebalance.memory.prepared):
+        served = is_served(rebalance, self._rebalances)
+        if not served or rebalance.desired.deleted_since(rebalance.memory.prepared):
             # The throttle and the records took their time: what was chosen to begin is not begun any more.
             self._origins.give_up(rebalance, {*orders.alters, *orders.elections})
-            orders = Orders(orders.cancels)
+            orders = Orders(orders.cancels if served else ())
         failure: RebalanceError | None = None
         sent = False
         async with self._lifecycle.problems_of(rebalance, _STAGE):
             try:
-                answers = await submit(self._admin, orders, cluster)
+                with bound_contextvars(**rebalance.log_fields):
+                    answers = await submit(self._admin, orders, cluster)
                 sent = bool(answers)
                 self._origins.give_up(rebalance, _refused(answers))
                 _check(rebalance.name, answers)

@@ -1,7 +1,7 @@
 """Whether a server is the Kafka cluster that is on record, by what cannot differ between two listeners of one. Pure.
 
-Addresses and ports differ between listeners. Broker ids and topic ids do not. At an address that the owner has used
-before, the owner is believed: all topics on record may have been deleted since.
+Addresses and ports differ between listeners. Broker ids and topic ids do not. At addresses that the owner has used
+before, the owner is believed if a broker is known: all topics on record may have been deleted since.
 """
 
 from collections.abc import Mapping
@@ -19,6 +19,14 @@ _NAMED = 3
 def servers_of(bootstrap_servers: str) -> frozenset[str]:
     """The addresses in spec.bootstrapServers, as host:port."""
     return frozenset(server.strip().lower() for server in bootstrap_servers.split(",") if server.strip())
+
+
+def at_known_address(binding: Binding, servers: frozenset[str], brokers: frozenset[BrokerId]) -> bool:
+    """Whether the owner is believed without a look at topics: all its addresses are on record, and a broker is too.
+
+    Any of several addresses may have answered, and the name of one may lead elsewhere by now.
+    """
+    return bool(servers) and servers <= binding.servers and (not binding.brokers or bool(binding.brokers & brokers))
 
 
 def contradiction(binding: Binding, brokers: frozenset[BrokerId], topics: Mapping[str, str]) -> str:

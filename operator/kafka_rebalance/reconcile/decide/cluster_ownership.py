@@ -17,8 +17,8 @@ from kafka_rebalance.reasons import Reason
 class Standing:
     """Who asks for a cluster, or has it.
 
-    ``named``: the KafkaConnection exists; a resource with an inline connection names the cluster, or may. ``created``:
-    when the KafkaConnection was.
+    ``named``: the KafkaConnection exists; a resource with an inline connection names the cluster, or may. Otherwise it
+    asks only to end its work there. ``created``: when the KafkaConnection was.
     """
 
     owner: Owner
@@ -33,6 +33,8 @@ def may_have(claimant: Standing, binding: Binding | None, holder: Standing, *, w
     """
     if binding is None or binding.owner == claimant.owner:
         return None
+    if holder.named and not claimant.named:
+        return _owned_elsewhere(binding)
     if claimant.owner.connection:
         if not holder.named or not holder.owner.connection or _age(claimant) < _age(holder):
             return None

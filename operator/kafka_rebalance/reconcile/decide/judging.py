@@ -4,7 +4,7 @@ The judgement itself is ``execution.partition_status.judge``, which looks at the
 the partition and ``JudgeInputs`` are unchanged: of 200,000 planned partitions a few hundred move. Pure.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from kafka_rebalance.execution.partition_status import (
@@ -93,22 +93,31 @@ def judge_inputs(
     )
 
 
+def partitions_to_judge(before: Judgement, inputs: JudgeInputs, changes: Changes) -> Collection[TopicPartition] | None:
+    """The partitions whose status may be another one now; None: any, as an input differs or a reading was missed."""
+    concerned = inputs.concerned(before.inputs) if before.inputs is not None else None
+    if concerned is None or before.reading not in {changes.before, changes.after}:
+        return None
+    # What was judged by this very reading is not judged by it again: the first reading of a run changes everything.
+    return {*concerned, *changes.partitions} if before.reading != changes.after else concerned
+
+
 def judge_again(
     before: Judgement, inputs: JudgeInputs, seen: Observation, changes: Changes, now: datetime
 ) -> Judgement:
-    """The judgement, updated by these changes; made from scratch if an input differs or a reading was missed.
+    """The judgement, updated by these changes; made from scratch if that may concern any partition.
 
     Only the partitions of ``seen`` count, and which of them are gone; everything else comes from ``inputs``.
     """
     cluster = ClusterState(seen.cluster.cluster_id, inputs.brokers, seen.cluster.partitions)
     known = Observation(cluster, inputs.min_insync, seen.gone, inputs.restarting, inputs.forbidden, inputs.unread)
     run, direction, tally, ready = inputs.run, inputs.direction, before.tally, before.ready
-    again = inputs.concerned(before.inputs) if before.inputs is not None else None
-    if again is None or before.reading not in {changes.before, changes.after}:
+    again = partitions_to_judge(before, inputs, changes)
+    if again is None:
         found = {move.tp: _status_of(move, known, inputs) for move in run.moves}
         statuses, tally, ready = Statuses.of(found, paused=inputs.paused), None, None
     else:
-        moves = [run.move_of[tp] for tp in {*changes.partitions, *again} if tp in run.move_of]
+        moves = [run.move_of[tp] for tp in again if tp in run.move_of]
         found = {move.tp: _status_of(move, known, inputs) for move in moves}
         judged = before.statuses.judged
         changed = {tp: status for tp, status in found.items() if not _same(status, judged[tp])}
@@ -134,6 +143,8 @@ def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs) -> 
     stays = state is not None and state.in_flight and move.tp in inputs.keep
     direction = Direction.FORWARD if stays else inputs.direction
     found = judge(move, known, direction, inputs.parallel_replicas)
+    if not inputs.ahead:
+        return found
     other = next((name for name, run in inputs.ahead if move.tp in run.move_of), None)
     if other is not None and inputs.paused:
         found = found.under_pause()

@@ -68,7 +68,8 @@ def _claimant(
     desired, record, statuses = rebalance.desired, rebalance.record, rebalance.assessment.statuses
     planning, replanning = rebalance.memory.planning is not None, rebalance.assessment.replanning
     skipped = statuses.within(MovePhase.SKIPPED)
-    partitions = record.loaded_run.partitions if record.loaded_run is not None else frozenset[TopicPartition]()
+    nothing = frozenset[TopicPartition]()
+    partitions = record.loaded_run.partitions if record.loaded_run is not None else nothing
     partitions = partitions - skipped.keys() if skipped else partitions
     if may_plan(rebalance):
         partitions = partitions | selected[desired.uid]

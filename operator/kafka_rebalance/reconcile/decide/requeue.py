@@ -8,7 +8,7 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 BUSY_SECONDS = 0.5
 SENT_SECONDS = 0.1
-"""After a round that sent something: calls without a copy are done already, small copies soon."""
+"""After something was sent: calls without a copy are done already, small copies soon."""
 RESTING_SECONDS = 3.0
 """While every open run is blocked and at rest: windows open, brokers settle."""
 FOREIGN_SECONDS = 1.0
@@ -19,16 +19,23 @@ IDLE_SECONDS = 30.0
 
 
 def requeue_after(
-    rebalances: Collection[RebalanceView], now: float, *, sent: bool, ledger_empty: bool, limits_others: bool
+    rebalances: Collection[RebalanceView],
+    now: float,
+    *,
+    sent: bool,
+    sent_at: float,
+    ledger_empty: bool,
+    limits_others: bool,
 ) -> float:
     """Seconds until the next round. ``now``: of a monotonic clock; ``sent``: this round has sent something.
 
+    ``sent_at``: when something was sent last. The longer that is ago, the less may be gained by another look.
     ``ledger_empty``: nothing of our throttle is left; ``limits_others``: it also limits what others reassign.
     """
     running = [r for r in rebalances if r.record.loaded_run is not None and not r.memory.blocked(now)]
     resting = [r for r in running if at_rest(r) and (r.assessment.step_block is not None or requires_decision(r))]
     if sent or len(resting) < len(running):
-        return SENT_SECONDS if sent else BUSY_SECONDS
+        return min(BUSY_SECONDS, max(SENT_SECONDS - (now - sent_at), now - sent_at))
     if running:
         return FOREIGN_SECONDS if limits_others else RESTING_SECONDS
     longest = IDLE_SECONDS if ledger_empty else UNSETTLED_SECONDS

@@ -4,12 +4,13 @@ A step block never stops a null, a drop of a replica above the replication facto
 to rest. A rebalance that rests because of its own resource gives up its place in the queue.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.fields import format_time
+from kafka_rebalance.api.overrides import FREEZE, SUSPEND, OverrideInForce
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.execution.health_gate import Tolerance, Vitals, gate
 from kafka_rebalance.execution.windows import Shut, WindowClock
@@ -25,7 +26,7 @@ class BlockInputs:
     """The inputs of the checks, in addition to the resource itself.
 
     ``in_motion``: of all open runs. ``awaited``: by uid of a rollback, the resource that takes over from it if its plan
-    says so.
+    says so. ``stopped``: the process is about to end.
     """
 
     now: datetime
@@ -34,11 +35,20 @@ class BlockInputs:
     throttles: Mapping[str, KafkaReassignmentThrottle] = field(default_factory=dict)
     awaited: Mapping[str, str] = field(default_factory=dict)
     windows: WindowClock = field(default_factory=WindowClock)
+    stopped: bool = False
+
+
+STOPPED = StepBlock(Reason.SUSPENDED, "the run stops at a rest point: repeat its command to go on", gives_up_place=True)
+"""While a process waits for rest to end."""
 
 
 def step_block_for(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
     """Why no new step of this rebalance may start; None: it may."""
     return next((block for check in _CHAIN if (block := check(rebalance, inputs)) is not None), None)
+
+
+def _stopped(_: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
+    return STOPPED if inputs.stopped else None
 
 
 def _refused(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
@@ -50,14 +60,23 @@ def _frozen(_: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
     frozen = [t for t in inputs.throttles.values() if t.spec.freeze and not t.metadata.deleting]
     if not frozen:
         return None
-    names = ", ".join(sorted(f"{t.metadata.namespace}/{t.metadata.name}" for t in frozen))
+    names = ", ".join(sorted(f"{t.name}{_until(t.overrides, FREEZE)}" for t in frozen))
     return StepBlock(Reason.FROZEN, f"KafkaReassignmentThrottle {names} has freeze set")
 
 
 def _suspended(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
-    if not rebalance.desired.spec.execution.suspend:
+    spec, overrides = rebalance.desired.spec, rebalance.desired.overrides
+    if not spec.suspended:
         return None
-    return StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set", gives_up_place=True)
+    by = _until(overrides, SUSPEND)
+    setting = SUSPEND if by or spec.suspend else "spec.execution.suspend"
+    return StepBlock(Reason.SUSPENDED, f"{setting} is set{by}", gives_up_place=True)
+
+
+def _until(overrides: Iterable[OverrideInForce], setting: str) -> str:
+    """Where an override has set it, until when."""
+    found = next((row for row in overrides if row.setting == setting), None)
+    return "" if found is None else f" by an override until {format_time(found.until)}"
 
 
 def _queued(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
@@ -112,6 +131,7 @@ def _unhealthy(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | Non
 
 
 _CHAIN = (
+    _stopped,
     _refused,
     _frozen,
     _suspended,

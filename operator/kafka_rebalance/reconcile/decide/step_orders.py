@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kafka_rebalance.api.throttle_resource import ClusterLimits
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
+from kafka_rebalance.execution.copy_order import BytesInOut
 from kafka_rebalance.execution.disk_space import DiskSpace
 from kafka_rebalance.execution.list_budget import ListBudget
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
@@ -43,7 +44,8 @@ def choice_for(
             _kept_free(r, on_disks.space),
             r.assessment.statuses.notable,
             _ready(r),
-            _coming(r),
+            coming=_coming(r),
+            waiting=_waiting(r),
         )
         for r in first
         if (run := r.record.loaded_run) is not None
@@ -74,6 +76,14 @@ def _coming(rebalance: RebalanceView) -> Mapping[BrokerId, int] | None:
     if tally is None or (tally.direction is Direction.FORWARD) is going_back(rebalance):
         return None
     return tally.coming
+
+
+def _waiting(rebalance: RebalanceView) -> BytesInOut | None:
+    """Bytes that are still to be copied and are not in flight; None: not known for where it goes."""
+    tally = rebalance.assessment.judgement.tally
+    if tally is None or (tally.direction is Direction.FORWARD) is going_back(rebalance):
+        return None
+    return tally.waiting
 
 
 def _arrived_since(
@@ -108,14 +118,28 @@ def unchanged_orders(
     def holds(tp: TopicPartition) -> bool:
         return tp not in before or after[tp] == before[tp]
 
+    return _where(orders, holds)
+
+
+def orders_within(orders: Orders, tps: Collection[TopicPartition]) -> Orders:
+    """The orders for these partitions."""
+    return _where(orders, lambda tp: tp in tps)
+
+
+def orders_without(orders: Orders, tps: Collection[TopicPartition]) -> Orders:
+    """The orders for all other partitions."""
+    return _where(orders, lambda tp: tp not in tps)
+
+
+def named_by(orders: Orders) -> Collection[TopicPartition]:
+    """The partitions that the orders are about."""
+    return (*orders.cancels, *orders.alters, *orders.elections)
+
+
+def _where(orders: Orders, holds: Callable[[TopicPartition], bool]) -> Orders:
     return replace(
         orders,
         cancels=tuple(tp for tp in orders.cancels if holds(tp)),
         alters={tp: to for tp, to in orders.alters.items() if holds(tp)},
         elections=tuple(tp for tp in orders.elections if holds(tp)),
     )
-
-
-def named_by(orders: Orders) -> Collection[TopicPartition]:
-    """The partitions that the orders are about."""
-    return (*orders.cancels, *orders.alters, *orders.elections)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kafka_rebalance.api.execution_spec import Throttle
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.execution.reassignment_throttle import (
     Claim,
@@ -18,26 +19,34 @@ from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionStat
 from kafka_rebalance.reconcile.decide.judging import partitions_to_read
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of
 from kafka_rebalance.reconcile.state.desired import Desired
-from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 
 DEFAULT_RATE = 50 * 2**20
 """Bytes per second per broker and side, on brokers for which no resource sets a rate: full speed must be asked for."""
 
 
-def rates_of(desired: Desired, resource: KafkaReassignmentThrottle | None) -> tuple[ClusterRates, str]:
+def throttle_asked_for(rebalance: RebalanceView) -> Throttle | None:
+    """Its spec.throttle. None if it may not use its connection: whoever edits it may not set rates on these brokers."""
+    return rebalance.desired.spec.throttle if rebalance.refusal is None else None
+
+
+def rates_of(
+    own: Throttle | None, resource: KafkaReassignmentThrottle | None, setting: str = "spec.throttle"
+) -> tuple[ClusterRates, str]:
     """The rates that bind, and which setting those of most brokers come from.
 
-    The cluster's throttle resource holds for everything; a rebalance's own throttle can only be lower.
+    ``own`` is what the rebalance asks for, by ``setting``. The cluster's throttle resource holds for everything; a
+    rebalance's own throttle can only be lower.
     """
     shared = general_rates_of(resource)
-    mine, asked = _own_rates(desired, shared)
+    mine, asked = _own_rates(own, shared)
     claim = Claim(mine, overrides={} if asked else _without_default(resource))
     bound = _lower(mine, shared)
     rates = ClusterRates(bound, {broker: _lower(claim.on(broker), row) for broker, row in _rows(resource).items()})
     source = throttle_claim_name(resource) if resource else ""
-    if desired.spec.throttle is not None and desired.spec.throttle.of_reassignments:
-        return rates, "spec.throttle" if bound == mine else f"{source}, below spec.throttle"
-    return rates, source if shared != Rates() else "the default: spec.throttle is not set"
+    if own is not None and own.of_reassignments:
+        return rates, setting if bound == mine else f"{source}, below {setting}"
+    return rates, source if shared != Rates() else "the default: no spec.throttle applies"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +83,7 @@ def claims_of(
         desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
         if opened is None or assessment.statuses.finished:
             continue
-        own, asked = _own_rates(desired, shared)
+        own, asked = _own_rates(throttle_asked_for(rebalance), shared)
         orders = submitted.get(desired.uid, {})
         ahead = [other.record.loaded_run for other in ahead_of(rebalance, rebalances)]
         mine = {*partitions_to_read(assessment), *orders}
@@ -101,12 +110,12 @@ def claims_of(
     return Claims(claims, relieved)
 
 
-def log_dir_rate_of(desired: Desired) -> tuple[int | None, bool]:
+def log_dir_rate_of(rebalance: RebalanceView) -> tuple[int | None, bool]:
     """The rate of copies between log dirs, None: unlimited, and whether a user asked for it; without that, the default.
 
     The cluster's throttle resource is about reassignments.
     """
-    own = desired.spec.throttle
+    own = throttle_asked_for(rebalance)
     if own is None or (own.log_dir_rate is None and own.unlimited is None):
         return DEFAULT_RATE, False
     return own.log_dir_rate, True
@@ -114,7 +123,7 @@ def log_dir_rate_of(desired: Desired) -> tuple[int | None, bool]:
 
 def _log_dir_claim(rebalance: Rebalance) -> Claim | None:
     """The rate on the brokers that copy between their log dirs, or are about to; None: there are none."""
-    assessment, (rate, asked) = rebalance.assessment, log_dir_rate_of(rebalance.desired)
+    assessment, (rate, asked) = rebalance.assessment, log_dir_rate_of(rebalance)
     blocked = assessment.step_block is not None or rebalance.memory.problem is not None
     if rebalance.record.loaded_run is None or (blocked and not assessment.log_dirs.moving):
         return None
@@ -201,9 +210,8 @@ def _fetches_throttled(own: Claim, ruling: KafkaReassignmentThrottle | None) -> 
     return are
 
 
-def _own_rates(desired: Desired, shared: Rates) -> tuple[Rates, bool]:
+def _own_rates(own: Throttle | None, shared: Rates) -> tuple[Rates, bool]:
     """The rates of the rebalance itself, and whether a user asked for them; without that, the default."""
-    own = desired.spec.throttle
     if own is not None and own.of_reassignments:
         return Rates(own.leader_rate, own.follower_rate), True
     return (Rates(DEFAULT_RATE, DEFAULT_RATE), False) if shared == Rates() else (Rates(), True)

@@ -1,16 +1,23 @@
 """What readings of a whole cluster are compared with, and how their sizes are kept."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from kafka_rebalance.execution.disk_space import DiskSpace
-from kafka_rebalance.execution.health_gate import unhealthy
+from kafka_rebalance.execution.health_gate import is_unhealthy, unhealthy
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.kafka.ports import LogDir
+from kafka_rebalance.model.bulk import kept_for_long
 from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, TopicPartition
 
+_SUSPECTS_AT_MOST = 100
 _NOTHING: Mapping[TopicPartition, int] = {}
+Comparison = tuple[
+    dict[TopicPartition, PartitionState], set[TopicPartition], dict[TopicPartition, PartitionState], set[TopicPartition]
+]
 
 
 class ReplicaSizes(Mapping[ReplicaKey, int]):
@@ -64,18 +71,38 @@ def sizes_in(dirs: Iterable[LogDir]) -> Mapping[TopicPartition, int]:
     return {tp: size for log_dir in dirs for tp, size in log_dir.replica_bytes.items()}
 
 
+def known_ones(
+    found: Mapping[TopicPartition, PartitionState], known: Mapping[TopicPartition, PartitionState]
+) -> dict[TopicPartition, PartitionState]:
+    """This reading, with the objects of the values that are known already: the new ones need not be kept."""
+    kept = {}
+    for tp, new in found.items():
+        old = known.get(tp)
+        state = old if old is not None and old == new else new
+        kept[state.tp] = state
+    return kept
+
+
 def compared(
     found: Mapping[TopicPartition, PartitionState],
     before: Mapping[TopicPartition, PartitionState],
     unread: frozenset[str],
-) -> tuple[
-    dict[TopicPartition, PartitionState], set[TopicPartition], dict[TopicPartition, PartitionState], set[TopicPartition]
-]:
+) -> Comparison:
     """Every partition after this reading; those changed since the one before, the unhealthy ones, those in flight.
 
-    Pure, for a thread. An unchanged partition stays the same object: of a large cluster two readings would take twice
-    the memory. The partitions of ``unread`` topics are as before.
+    For a thread, and pure but for the garbage collector, which never searches the first reading. An unchanged partition
+    stays the same object: of a large cluster two readings would take twice the memory. The partitions of ``unread``
+    topics are as before.
     """
+    with nullcontext() if before else kept_for_long(len(found)):
+        return _compared(found, before, unread)
+
+
+def _compared(
+    found: Mapping[TopicPartition, PartitionState],
+    before: Mapping[TopicPartition, PartitionState],
+    unread: frozenset[str],
+) -> Comparison:
     known = {tp: state for tp, state in before.items() if tp.topic in unread} if unread else {}
     changed = set()
     for tp, state in found.items():
@@ -87,3 +114,27 @@ def compared(
             changed.add(tp)
     changed |= before.keys() - known.keys()
     return known, changed, unhealthy(known), {tp for tp, state in known.items() if state.adding or state.removing}
+
+
+def suspects(unhealthy: Collection[TopicPartition], planned: Collection[TopicPartition]) -> set[TopicPartition]:
+    """The planned partitions among the unhealthy ones, to be read again; none if they are many.
+
+    A broker that is behind shows the new replica of a step that has just ended as out of sync. The health gate must not
+    wait for the next reading of everything to find out.
+    """
+    found = set(islice((tp for tp in unhealthy if tp in planned), _SUSPECTS_AT_MOST))
+    return found if len(found) < _SUSPECTS_AT_MOST else set()
+
+
+def update_unhealthy(
+    unhealthy: dict[TopicPartition, PartitionState],
+    read: set[TopicPartition],
+    known: Mapping[TopicPartition, PartitionState],
+) -> None:
+    """Update in place those that were read since; none is added before the next reading of everything."""
+    for tp in unhealthy.keys() & read:
+        state = known.get(tp)
+        if state is None or not is_unhealthy(state):
+            del unhealthy[tp]
+        else:
+            unhealthy[tp] = state

@@ -12,6 +12,9 @@ log = logging.getLogger(__name__)
 
 ASK_AGAIN_SECONDS = 60.0
 """Between two attempts to read the configs of a topic without the right to it."""
+_MANY = 500
+_LIST_SECONDS = 5.0
+"""While rebalances move that many partitions, and nothing limits others, these are listed every few seconds."""
 _NAMED = 3
 
 
@@ -23,6 +26,7 @@ class ForeignReassignments:
         self._monotonic = monotonic
         self._listed: Mapping[TopicPartition, Reassignment] = {}
         self.foreign: Mapping[TopicPartition, PartitionState] = {}
+        self._listed_at = float("-inf")
         self._readable: set[str] = set()
         self._asked_at: dict[str, float] = {}
         """When we last tried the topics that we may not read."""
@@ -38,7 +42,9 @@ class ForeignReassignments:
 
         One that is in flight and not described is as last read: an answer without it is no proof that it ended.
         """
-        every = await self._admin.list_reassignments()
+        now, every = self._monotonic(), self._listed
+        if limited or len(spoken_for) < _MANY or now - self._listed_at >= _LIST_SECONDS:
+            every, self._listed_at = await self._admin.list_reassignments(), now
         listed = {tp: row for tp, row in every.items() if tp not in spoken_for}
         if not listed or not limited:
             self.forget()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import Permanent, RebalanceError
+from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.disk_space import DiskSpace
 from kafka_rebalance.execution.health_gate import Change, Vitals
 from kafka_rebalance.execution.log_dir_moves import LogDirReading
@@ -14,9 +14,11 @@ from kafka_rebalance.execution.partition_status import Observation
 from kafka_rebalance.execution.progress import produce_rates
 from kafka_rebalance.execution.reassignment_throttle import Side
 from kafka_rebalance.execution.traffic import Reading, read, traffic
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir, disk_space
-from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir, Reassignment, disk_space
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reconcile.observe import cluster_readings
 from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading, ReplicaSizes, compared, sizes_in
+from kafka_rebalance.reconcile.observe.min_insync_reader import MinInsyncReader, denied_now
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 
 log = logging.getLogger(__name__)
@@ -33,8 +35,10 @@ _REPLICAS_PER_SECOND = 10_000
 IDLE_LOG_DIR_SECONDS = 30.0
 PRODUCE_SECONDS = 15.0
 """Between two readings from which growth is derived: over less time, the brokers' flushes would be noise."""
-MIN_INSYNC_SECONDS = 60.0
-_ASK_AGAIN_SECONDS = 2.0
+_MANY_DESCRIBED = 2_000
+"""Partitions of the topics that move, from which on those in flight are not described in each round."""
+_DESCRIBED_PER_SECOND = 10_000
+_DESCRIBED_SECONDS_AT_MOST = 5.0
 _GONE_AFTER_READINGS = 5
 """A single "unknown topic" is no proof of deletion: a broker may lag."""
 
@@ -86,31 +90,38 @@ class Observer:
         self._known: dict[TopicPartition, PartitionState] = {}
         """Every partition, as of the last reading that changed it."""
         self._changed: set[TopicPartition] = set()
-        """The partitions that readings of everything found changed since the last look."""
+        """The partitions that readings found changed since the last look that did not fail."""
         self.in_flight: set[TopicPartition] = set()
         """Every partition that is being reassigned, as last read."""
         self._since_sizes: set[TopicPartition] = set()
-        """The partitions that changed since the sizes on all brokers were read."""
+        """The partitions whose brokers have changed since the sizes on all brokers were read."""
+        self._found = 0
+        """How many partitions the last answer had."""
+        self._described = 0
+        """How many partitions the topics have that move, when all of them were last described."""
+        self._describe_all_at = float("-inf")
+        self._described_with: frozenset[BrokerId] = frozenset()
         self._planned: Collection[TopicPartition] = ()
         self._planned_topics: frozenset[str] = frozenset()
         self._reading = 0
         self._full_readings = 0
         self._looked_at = 0
         self._everything_due_at = float("-inf")
-        self._unhealthy: Mapping[TopicPartition, PartitionState] = {}
+        self._unhealthy: dict[TopicPartition, PartitionState] = {}
         self._unhealthy_min_insync: dict[str, int] = {}
-        self._min_insync: dict[str, int] = {}
-        self._min_insync_read_at: dict[str, float] = {}
+        self._min_insync = MinInsyncReader(admin, clock)
         self._undescribed: dict[str, str] = {}
         """Topics that we may not describe, and how Kafka said so."""
-        self._configs_denied: dict[str, str] = {}
-        """Topics whose configs we may not describe."""
         self._unread: set[str] = set()
         """Topics whose last reading failed. The previous reading of these topics is kept."""
         self._absent: dict[TopicPartition, int] = {}
         self._members: frozenset[BrokerId] | None = None
         self._change: tuple[float, frozenset[BrokerId], frozenset[BrokerId]] | None = None
         self._away_since: dict[BrokerId, float] = {}
+
+    def known(self) -> Mapping[TopicPartition, PartitionState]:
+        """Every partition, as last read. Readings update it."""
+        return self._known
 
     @property
     def disks(self) -> Mapping[BrokerId, DiskSpace]:
@@ -144,12 +155,13 @@ class Observer:
             self._changed = self._changed | changed if self._changed else changed
             self._since_sizes |= changed if not first else set()  # no sizes were read before
             took = self._clock.monotonic() - begun
-            pause = max(EVERYTHING_SECONDS, min(_SHARE * took, _EVERYTHING_AT_LEAST_EVERY_SECONDS))
+            pause = max(_SHARE * took, len(self._known) / _DESCRIBED_PER_SECOND)
+            pause = max(EVERYTHING_SECONDS, min(pause, _EVERYTHING_AT_LEAST_EVERY_SECONDS))
             self._everything_due_at = begun + pause
             self._full_readings += 1
             try:
                 # Without the permission to read others' topics the gate assumes 1 as their min.insync.replicas.
-                self._unhealthy_min_insync = await self._read_min_insync({tp.topic for tp in self._unhealthy})
+                self._unhealthy_min_insync = await self._min_insync.read({tp.topic for tp in self._unhealthy})
             except RebalanceError as error:
                 log.info("min.insync.replicas of unhealthy topics is not known: %s", error.message)
         return self._known
@@ -159,7 +171,7 @@ class Observer:
         self._everything_due_at = float("-inf")
 
     async def vitals(self, info: ClusterInfo) -> Vitals:
-        """What the health gate looks at."""
+        """What the health gate looks at. The partitions are live: later readings of the observer update them."""
         await self.everything()
         return Vitals(
             partitions=self._unhealthy,
@@ -179,16 +191,19 @@ class Observer:
 
         ``others`` are being moved by other tools; their sizes are read too.
         """
-        before = self._begin_reading()
         known = await self.everything()
-        fresh = set(moving)
         again = self._full_readings != self._looked_at
         self._looked_at = self._full_readings
-        changed, self._changed = self._changed, set()
-        changed |= await self._read_topics_of(moving)
-        min_insync = await self._read_min_insync(await self._topics_of(planned))
+        fresh, listed = await self._to_describe(moving, info)
+        fresh |= await asyncio.to_thread(cluster_readings.suspects, self._unhealthy, planned)
+        self._changed |= await self._read_topics_of(fresh, listed)
+        if listed is None:
+            self._described, self._described_with = self._found, frozenset(info.brokers)
+            pause = min(self._described / _DESCRIBED_PER_SECOND, _DESCRIBED_SECONDS_AT_MOST)
+            self._describe_all_at = self._clock.monotonic() + pause
+        min_insync = await self._min_insync.read(await self._topics_of(planned))
         unknown = self._unread | self._undescribed.keys()
-        unseen = await asyncio.to_thread(frozenset(planned).difference, known) if again else fresh.difference(known)
+        unseen = await asyncio.to_thread(_absent_from, known, planned) if again else fresh.difference(known)
         missing = (tp for tp in unseen if tp.topic not in unknown)
         self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in missing} | {
             tp: count for tp, count in self._absent.items() if not again and tp not in fresh
@@ -199,41 +214,71 @@ class Observer:
             ClusterState(info.cluster_id, info.brokers, known, info.version),
             min_insync,
             gone,
-            forbidden=self._configs_denied | self._undescribed,
+            forbidden=self._min_insync.denied | self._undescribed,
             unread=self._unread,
         )
-        return Look(observation, Changes(frozenset(changed | gone), before, self._reading), frozenset(fresh))
+        changed, self._changed = self._changed | gone, set()
+        return Look(observation, self._numbered(changed), frozenset(fresh))
 
     async def look_again(self, tps: Collection[TopicPartition]) -> Changes:
         """Read the topics of these partitions now. The partitions of the last look are updated in place."""
-        before = self._begin_reading()
-        return Changes(frozenset(await self._read_topics_of(tps)), before, self._reading)
+        return self._numbered(await self._read_topics_of(tps))
 
-    def _begin_reading(self) -> int:
-        """The number of the reading before. One that fails on the way counts: what it had found is lost."""
+    def _numbered(self, changed: Collection[TopicPartition]) -> Changes:
+        """The changes of one more reading. One that fails on the way has none; the next one reports what it found."""
         self._reading += 1
-        return self._reading - 1
+        return Changes(frozenset(changed), self._reading - 1, self._reading)
 
-    async def _read_topics_of(self, tps: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Read the topics of the partitions; returns what reads differently now, and those that were not described."""
+    async def _to_describe(
+        self, moving: Collection[TopicPartition], info: ClusterInfo
+    ) -> tuple[set[TopicPartition], Mapping[TopicPartition, Reassignment] | None]:
+        """The partitions whose topics are described in this round, and the reassignments, if they were listed for that.
+
+        Metadata has whole topics: for a thousand partitions in flight that may be a hundred times as many. So those
+        that are still listed as they were are described every few seconds only, or when a broker comes or goes. What
+        is not described in this round gets a second look before it is sent anything.
+        """
+        due = self._clock.monotonic() >= self._describe_all_at or self._described_with != info.brokers.keys()
+        if due or self._described < _MANY_DESCRIBED:
+            return set(moving), None
+        listed = await self._admin.list_reassignments()
+        return {tp for tp in moving if not self._is_listed(tp, listed)}, listed
+
+    def _is_listed(self, tp: TopicPartition, listed: Mapping[TopicPartition, Reassignment]) -> bool:
+        """Whether the partition is in flight, and listed as it was read."""
+        state, row = self._known.get(tp), listed.get(tp)
+        if state is None or row is None or not state.in_flight:
+            return False
+        return (state.replicas, state.adding, state.removing) == (row.replicas, row.adding, row.removing)
+
+    async def _read_topics_of(
+        self, tps: Collection[TopicPartition], listed: Mapping[TopicPartition, Reassignment] | None = None
+    ) -> set[TopicPartition]:
+        """Read the topics of the partitions; returns what reads differently now, and those that were not described.
+
+        ``listed``: the reassignments, if they were listed just now.
+        """
         topics = {tp.topic for tp in tps}
         if not topics:
             return set()
-        found = await self._admin.describe_partitions(topics)
-        self._undescribed = _denied_now(self._undescribed, topics, found.errors)
+        read = self._admin.describe_partitions
+        found = await (read(topics) if listed is None else read(topics, listed))
+        self._found = len(found)
+        self._undescribed = denied_now(self._undescribed, topics, found.errors)
         self._note_unread(found.errors, topics)
         otherwise = {tp for tp, state in found.items() if self._known.get(tp) != state}
         missing = set(tps) - found.keys()
+        self._since_sizes |= {tp for tp in otherwise if _held(self._known.get(tp)) != _held(found[tp])}
         for tp in missing:
             if tp.topic not in found.errors:
                 self._known.pop(tp, None)
         self._known.update((tp, found[tp]) for tp in otherwise)
         self._note_changed(missing | otherwise)
+        cluster_readings.update_unhealthy(self._unhealthy, missing | otherwise, self._known)
         return missing | otherwise
 
     def _note_changed(self, tps: Collection[TopicPartition]) -> None:
         known = self._known
-        self._since_sizes.update(tps)
         self.in_flight.difference_update(tps)
         self.in_flight.update(tp for tp in tps if tp in known and known[tp].in_flight)
 
@@ -336,27 +381,13 @@ class Observer:
             self.produce_rates = produce_rates(before[1], leaders, now - before[0])
             self._leaders_before = (now, leaders)
 
-    async def _read_min_insync(self, topics: Iterable[str]) -> dict[str, int]:
-        """The effective value per topic, read once a minute: it rarely changes, and each read costs a call."""
-        now = self._clock.monotonic()
-        wanted = set(topics)
-        due = [t for t in wanted if now - self._min_insync_read_at.get(t, float("-inf")) > MIN_INSYNC_SECONDS]
-        if due:
-            self._min_insync_read_at |= dict.fromkeys(due, now - MIN_INSYNC_SECONDS + _ASK_AGAIN_SECONDS)
-            found = await self._admin.topic_configs(due, ["min.insync.replicas"])
-            self._configs_denied = _denied_now(self._configs_denied, due, found.errors)
-            for topic in found.errors:
-                self._min_insync.pop(topic, None)  # it may have been raised since we could read it
-            for topic, values in found.items():
-                value = values["min.insync.replicas"].value
-                self._min_insync[topic] = int(value) if value else 1
-                self._min_insync_read_at[topic] = now
-        return {topic: self._min_insync[topic] for topic in wanted if topic in self._min_insync}
+
+def _held(state: PartitionState | None) -> tuple[frozenset[BrokerId], Replicas] | None:
+    """The brokers that hold the partition, and those that are still copying it. The order takes no room on a disk."""
+    return None if state is None else (frozenset(state.replicas), state.adding)
 
 
-def _denied_now(
-    before: Mapping[str, str], asked: Collection[str], errors: Mapping[str, RebalanceError]
-) -> dict[str, str]:
-    """The topics that we may not read, after these were asked for. An answer that is merely missing denies nothing."""
-    now = {topic: error.message for topic, error in errors.items() if isinstance(error, Permanent)}
-    return {topic: why for topic, why in before.items() if topic not in asked} | now
+def _absent_from(
+    known: Mapping[TopicPartition, PartitionState], planned: Collection[TopicPartition]
+) -> set[TopicPartition]:
+    return {tp for tp in planned if tp not in known}

@@ -48,7 +48,7 @@ def advance_of(
     tally = _tally_of(rebalance, cluster, direction)
     progress, steps = tally.progress(assessment.statuses.phases, cluster, replica_bytes)
     progress = progress.with_log_dirs(log_dirs)
-    dir_rate, _ = log_dir_rate_of(rebalance.desired)
+    dir_rate, _ = log_dir_rate_of(rebalance)
     pace, eta = None, None
     # While a step block holds it at rest, standing still is intended: the stall timeout starts again.
     if assessment.step_block is None or progress.partitions_in_flight or log_dirs.in_flight:

@@ -7,9 +7,9 @@ from kafka_rebalance.api.rebalance_states import summary_of
 from kafka_rebalance.api.resource_status import ResourceStatus
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.list_budget import MOST_BYTES
-from kafka_rebalance.execution.partition_status import Direction, MovePhase
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.model.run import Run, RunOutcome
-from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
@@ -86,9 +86,10 @@ def ready_reason(status: ResourceStatus) -> tuple[str, str] | None:
 
 def waiting_summary(assessment: Assessment) -> str:
     """Why partitions wait, also those in flight: reasons with counts and one example, the most frequent first."""
-    held_up = (MovePhase.WAITING, MovePhase.IN_FLIGHT)
-    waiting = sorted((tp, s) for tp, s in assessment.statuses.notable.items() if s.phase in held_up)
-    reasons = [(s.reason, tp, s.message) for tp, s in waiting if s.reason not in {"", Reason.PAUSED}]
+    held_up, unsaid = (MovePhase.WAITING, MovePhase.IN_FLIGHT), {"", Reason.PAUSED}
+    notable = assessment.statuses.notable
+    waiting = [(tp, s) for tp, s in notable.items() if s.reason not in unsaid and s.phase in held_up]
+    reasons = [(s.reason, tp, s.message) for tp, s in sorted(waiting, key=_partition)]
     between = sorted(assessment.log_dirs.within(MovePhase.WAITING).items())
     reasons += [(s.reason, tp, s.message) for (tp, _), s in between if s.reason not in {"", Reason.PAUSED}]
     reasons += [(Reason.DISK_FULL, tp, _dir_full(broker)) for tp, broker in sorted(assessment.dir_full)]
@@ -100,6 +101,10 @@ def waiting_summary(assessment: Assessment) -> str:
     for reason, tp, message in reasons:
         examples.setdefault(reason, f"{tp}: {message}")
     return "; ".join(f"{reason} ({count}, e.g. {examples[reason]})" for reason, count in counts.most_common(3))
+
+
+def _partition(row: tuple[TopicPartition, PartitionStatus]) -> TopicPartition:
+    return row[0]
 
 
 def _dir_full(broker: BrokerId) -> str:
@@ -208,6 +213,9 @@ def _said_before(desired: Desired, run: Run) -> tuple[str, str]:
     said = ready_reason(status)
     if said is not None and said[0] in {Reason.SUCCEEDED, Reason.NOTHING_TO_DO}:
         return said
+    if run.restored:
+        again = "it is not carried out again; to run it again, delete it and create it anew"
+        return Reason.SUCCEEDED, f"it was carried out before the resource was restored: {again}"
     plan, progress = status.plan, status.progress
     if plan is None or plan.hash != run.plan_hash or progress is None:
         return Reason.SUCCEEDED, "every partition is at its target or was left alone"

@@ -5,7 +5,15 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from kafka_rebalance.api import resource_status as shown
-from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_condition, set_condition, summarise, warn
+from kafka_rebalance.api.conditions import (
+    ConditionType,
+    ReadySummary,
+    overridden,
+    remove_condition,
+    set_condition,
+    summarise,
+    warn,
+)
 from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.spec_warnings import rebalance_warnings
 from kafka_rebalance.errors import RebalanceError
@@ -22,6 +30,7 @@ from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.throttle_claims import log_dir_rate_of
 from kafka_rebalance.reconcile.report.ready_state import ready_of
+from kafka_rebalance.reconcile.report.throttle_report import override_rows
 from kafka_rebalance.reconcile.state.assessment import Advance, ThrottleFindings
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.record import LoadedRun
@@ -49,6 +58,7 @@ def build_status(
             "cluster_id": cluster.cluster_id or before.cluster_id,
             "current_batch": tuple(rows),
             "current_batch_size": size,
+            "overrides": override_rows(desired.overrides),
             "completed_at": run.closed_at if run is not None else before.completed_at,
             "conditions": _conditions(rebalance, before.conditions, rebalance.memory.error or problem, cluster, now),
         }
@@ -65,7 +75,7 @@ def build_status(
             "throttle": shown.ThrottleStatus(
                 leader_rate=throttle.rates.general.leader,
                 follower_rate=throttle.rates.general.follower,
-                log_dir_rate=log_dir_rate_of(desired)[0] if opened.plan.log_dir_moves else None,
+                log_dir_rate=log_dir_rate_of(rebalance)[0] if opened.plan.log_dir_moves else None,
                 source=throttle.source,
                 bound_by=throttle.bound_by or None,
                 brokers=throttle.brokers,
@@ -109,6 +119,9 @@ def _conditions(
         unmatched = opened.plan.unmatched if opened is not None else ()
         warnings = rebalance_warnings(desired.spec) + [(Reason.PATTERN_MATCHES_NOTHING, text) for text in unmatched]
         conditions = warn(conditions, warnings, generation=generation, now=now)
+    conditions = overridden(
+        conditions, [str(row) for row in desired.overrides], desired.override_problems, generation=generation, now=now
+    )
     if cluster.version is not None:
         put(ConditionType.VERSION_RECORDED, *cluster.version.finding())
     put(ConditionType.REBALANCING, opened is not None and not assessment.finished, reason, message)

@@ -1,6 +1,6 @@
 """The status of a KafkaReassignmentThrottle: a pure function of the resource and of what is in force."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,12 +8,14 @@ from kafka_rebalance.api import throttle_resource
 from kafka_rebalance.api.conditions import (
     ConditionType,
     ReadySummary,
+    overridden,
     remove_condition,
     set_condition,
     summarise,
     warn,
 )
-from kafka_rebalance.api.resource_status import Condition
+from kafka_rebalance.api.overrides import OverrideInForce
+from kafka_rebalance.api.resource_status import Condition, OverrideRow
 from kafka_rebalance.api.spec_warnings import throttle_warnings
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
@@ -104,7 +106,8 @@ def build_throttle_status(
     shown = view if rules else NOTHING_IN_FORCE
     conditions = _conditions(throttle, _state(throttle, ruling, view, problem), view.missing, now)
     if problem is not None:
-        return before.model_copy(update={"observed_generation": metadata.generation, "conditions": conditions})
+        known = {"observed_generation": metadata.generation, "overrides": override_rows(throttle.overrides)}
+        return before.model_copy(update={**known, "conditions": conditions})
     rows = sorted(shown.rows, key=lambda row: row.broker)
     return throttle_resource.KafkaReassignmentThrottleStatus(
         observed_generation=metadata.generation,
@@ -115,7 +118,15 @@ def build_throttle_status(
         throttled_replicas=shown.replicas,
         foreign_reassignments=shown.foreign,
         reverts=shown.reverts,
+        overrides=override_rows(throttle.overrides),
         display=_display(throttle.spec, rows),
+    )
+
+
+def override_rows(in_force: Iterable[OverrideInForce]) -> tuple[OverrideRow, ...]:
+    """The overrides of a resource for its status."""
+    return tuple(
+        OverrideRow(setting=row.setting, value=row.value, until=row.until, reason=row.reason) for row in in_force
     )
 
 
@@ -129,6 +140,8 @@ def _conditions(
     before = throttle.status.conditions
     conditions = summarise(before, summary, reason, message, generation=generation, now=now)
     conditions = warn(conditions, throttle_warnings(throttle.spec), generation=generation, now=now)
+    in_force = [str(row) for row in throttle.overrides]
+    conditions = overridden(conditions, in_force, throttle.override_problems, generation=generation, now=now)
     if not missing:
         return remove_condition(conditions, ConditionType.PERMITTED)
     why, text = Reason.PERMISSIONS_MISSING, sentence(missing)

@@ -5,10 +5,11 @@ A model is up to a day old, so a live size always wins. The model gives rates, a
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import LogDir
+from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
@@ -50,12 +51,18 @@ def _sizes_in(dirs: tuple[LogDir, ...]) -> Mapping[TopicPartition, int]:
     return {tp: size for log_dir in dirs for tp, size in log_dir.replica_bytes.items()}
 
 
+@without_collector()
 def known_loads(
     live: LiveSizes, model: LoadModel | None, partitions: Mapping[TopicPartition, PartitionState]
 ) -> KnownLoads:
     """What is known of these partitions."""
     sizes = {}
     for tp, state in partitions.items():
+        each = [of.get(tp) if (of := live.get(b)) is not None else None for b in state.replicas]
+        if state.leader in state.replicas and None not in each:  # as of most partitions
+            known = cast("list[int]", each)
+            sizes[tp] = PartitionSize(known[state.replicas.index(state.leader)], tuple(known))
+            continue
         here = {b: live[b][tp] for b in state.replicas if b in live and tp in live[b]}
         stored = None
         if model is not None and len(here) < len(state.replicas):
@@ -68,8 +75,7 @@ def known_loads(
         if new_copy is None:
             continue
         earlier = stored.replica_bytes if stored is not None else {}
-        each = tuple(here.get(b, earlier.get(b, new_copy)) for b in state.replicas)
-        sizes[tp] = PartitionSize(new_copy, each)
+        sizes[tp] = PartitionSize(new_copy, tuple(here.get(b, earlier.get(b, new_copy)) for b in state.replicas))
     return KnownLoads(sizes, model)
 
 

@@ -18,12 +18,12 @@ from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.load import LoadModel
-from kafka_rebalance.model.plan import LogDirMove, Plan, joined_log_dirs
-from kafka_rebalance.model.run import Origin, Run
-from kafka_rebalance.model.topology import PartitionState, ReplicaKey, TopicPartition
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.planning.problem.goal_loads import needs_rates
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.cluster_owners import begun_here
+from kafka_rebalance.reconcile.act.cluster_owners import may_move_here
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.broker_capacities import broker_capacities
@@ -33,8 +33,10 @@ from kafka_rebalance.reconcile.decide.queue_places import behind
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, continued_copies, copies_of
 from kafka_rebalance.reconcile.decide.teardown import as_rolled_back, moved_back
+from kafka_rebalance.reconcile.observe.cluster_readings import known_ones
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists, lists_for, read_assignment
+from kafka_rebalance.reconcile.runs.earlier_runs import inherited_from, moves_of, moves_to_keep
 from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes, refuse_unknown_sizes
 from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, with_log_dirs
 from kafka_rebalance.reconcile.runs.plan_request import (
@@ -81,6 +83,7 @@ class Runs:
         capacity: ConfiguredCapacity,
         clock: Clock,
         wake: Callable[[], None],
+        known: Callable[[], Mapping[TopicPartition, PartitionState]],
     ) -> None:
         self._cluster_id = cluster_id
         self._admin = admin
@@ -91,6 +94,7 @@ class Runs:
         self._capacity = capacity
         self._clock = clock
         self._wake = wake
+        self._known = known
         self._reading: asyncio.Task[LoadModel | None] | None = None
         """The load model, while it is read for the expected rates."""
 
@@ -173,9 +177,7 @@ class Runs:
         seen = {other.uid for other in rebalances}
         for run in await self._stores.runs.list_all():
             unseen = run.open and run.cluster_id == self._cluster_id and run.uid not in seen
-            if unseen and await self._resources.exists(run.namespace, run.name, run.uid):
-                if not await begun_here(self._stores, run, self._admin):
-                    continue  # it was begun at a server that claimed this cluster's id
+            if unseen and await may_move_here(run, self._stores, self._resources, self._admin):
                 return f"{run.namespace}/{run.name}"
         return None
 
@@ -189,7 +191,7 @@ class Runs:
         cancelled first.
         """
         now = self._clock.now()  # what is handed over after this is not inherited by this plan
-        read = await self._admin.describe_partitions()
+        read = await asyncio.to_thread(known_ones, await self._admin.describe_partitions(), self._known())
         flying = copies_of(rebalance, read, info.brokers)
         cancelled = {tp: as_if_cancelled(state) for tp, state in flying.items()}
         partitions = {**read, **cancelled} if flying else read
@@ -198,7 +200,7 @@ class Runs:
         # A run that has sent nothing has nothing to move back: a new plan is a new run.
         begun = before if before is not None and before.started_at is not None else None
         taken = await self._lifecycle.inheritance(rebalance.uid) if rebalance.record.run is None else []
-        inherited, moves_before, dirs_before = await self._inherited_from(taken)
+        inherited, moves_before, dirs_before = await inherited_from(self._stores, taken)
         let_go = still_copied(moves_before, read)
         cancelled = {tp: as_if_cancelled(state) for tp, state in let_go.items()}
         partitions = {**partitions, **cancelled} if let_go else partitions
@@ -209,7 +211,7 @@ class Runs:
         selected = await asyncio.to_thread(select, spec, partitions)
         theirs = moved_by_others(sent, partitions)
         origins = {tp: origin for tp, origin in origins.items() if tp not in theirs}
-        earlier = (*(move for move in sent if move.tp not in theirs), *_moves_of(inherited.values()))
+        earlier = (*(move for move in sent if move.tp not in theirs), *moves_of(inherited.values()))
         refuse_stale(earlier, partitions)
         await self._refuse_unseen({move.tp for move in earlier} - partitions.keys())
         goals, dirs = planning_goals(spec.goals), await self._admin.log_dirs(tuple(info.brokers))
@@ -218,18 +220,21 @@ class Runs:
         refuse_unknown_sizes(goals, loads, selected)
         known = opened.in_direction(origins, back=False).moves if opened is not None else ()
         named = opened.named if opened is not None else None
-        lists = await self._lists(rebalance.desired, spec, partitions, (*known, *_moves_of(inherited.values())), named)
+        lists = await self._lists(rebalance.desired, spec, partitions, (*known, *moves_of(inherited.values())), named)
         min_insync = await self._min_insync(spec, selected)
         capacities = broker_capacities(self._capacity(), info.brokers, dirs)
         inputs = PlanInputs(lists, min_insync, spent_by(begun, sent, partitions), capacities)
+        source = loads.source
         made = await make_plan(spec, info, selected, loads, inputs)
-        kept = (*earlier, *await self._moves_to_keep(rebalance, made))
+        del loads  # here and below: what a large cluster has read would stay beside all that the run needs
+        kept = (*earlier, *await moves_to_keep(self._stores, rebalance, made))
         made = await asyncio.to_thread(with_earlier_moves, made, kept, partitions, let_go)
-        topics = await asyncio.to_thread(lambda: {tp.topic for tp in partitions})
+        topics = await asyncio.to_thread(_topics_of, partitions)
         unmatched = tuple(unmatched_patterns(spec.topics, topics))
         log_dirs = LogDirInputs(frozenset(info.brokers), dirs, selected, partitions, earlier_dirs)
         made = await asyncio.to_thread(with_log_dirs, made, spec, log_dirs)
-        plan = replace(made, data_source=loads.source, unmatched=unmatched)
+        plan = replace(made, data_source=source, unmatched=unmatched)
+        del made, log_dirs, dirs, read, selected, partitions
         # Computed once, off the event loop.
         await asyncio.to_thread(lambda: (plan.hash, plan.broker_changes, plan.replica_moves))
         continued = await self._continued_copies(rebalance, spec, info, plan, flying)
@@ -348,31 +353,9 @@ class Runs:
         configs = (await self._admin.topic_configs(set(topics), [_MIN_INSYNC])).or_raise()
         return {topic: int(found[_MIN_INSYNC].value or 1) for topic, found in configs.items()}
 
-    async def _moves_to_keep(self, rebalance: Rebalance, made: Plan) -> Iterable[PartitionMove]:
-        """The moves of the last success, for an undo of it, if the new plan has the hash of its plan."""
-        run = rebalance.record.run.last_to_undo if rebalance.record.run is not None else None
-        if run is None or run.plan_hash != await asyncio.to_thread(lambda: made.hash):
-            return ()
-        return _moves_of((await self._stores.origins.load(run.uid, run.run_id) or {}).values())
 
-    async def _inherited_from(
-        self, taken: Iterable[Run]
-    ) -> tuple[dict[TopicPartition, Origin], dict[TopicPartition, PartitionMove], dict[ReplicaKey, LogDirMove]]:
-        """The origins of the runs that this resource takes over, and what they have moved.
-
-        A deletion leads back to before them.
-        """
-        origins: dict[TopicPartition, Origin] = {}
-        moves: dict[TopicPartition, PartitionMove] = {}
-        dirs: dict[ReplicaKey, LogDirMove] = {}
-        for run in taken:
-            found = await self._stores.origins.load(run.uid, run.run_id) or {}
-            origins = {**found, **origins}  # the older run was there first
-            if (stored := await self._stores.plans.load(run.uid, run.plan_hash)) is not None:
-                opened = loaded_run_of(run, stored.plan, stored.ref, found, back=True)
-                moves |= opened.move_of
-                dirs = joined_log_dirs(dirs, opened.log_dirs)
-        return origins, moves, dirs
+def _topics_of(partitions: Iterable[TopicPartition]) -> set[str]:
+    return {tp.topic for tp in partitions}
 
 
 def _without_unseen(rebalance: RebalanceView) -> QueuePlace:
@@ -389,8 +372,3 @@ def _without_unseen(rebalance: RebalanceView) -> QueuePlace:
 def _hands_over(old: Rebalance, new: Rebalance) -> bool:
     successor = old.assessment.successor
     return successor is not None and successor.uid == new.uid
-
-
-def _moves_of(origins: Iterable[Origin]) -> Iterable[PartitionMove]:
-    """Partitions that another run has touched, as it found them."""
-    return (PartitionMove(o.tp, o.topic_id, o.replicas, o.replicas, o.replicas) for o in origins)

@@ -9,6 +9,7 @@ from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove, changed_instead, drift
 from kafka_rebalance.kafka.ports import ClusterInfo
+from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.goals import LoadResource, Strategy
 from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Spent
@@ -63,6 +64,7 @@ def _at_rest(selected: Mapping[TopicPartition, PartitionState]) -> dict[TopicPar
     return {tp: state for tp, state in selected.items() if not state.in_flight}
 
 
+@without_collector()
 def _request(
     spec: KafkaRebalanceSpec,
     info: ClusterInfo,

@@ -7,15 +7,14 @@ compilation (15 seconds, once for each cache). A process can also be ended when 
 
 import asyncio
 import contextlib
-import pickle
 import sys
-from typing import cast
 
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.problem.request import PlanRequest
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.runs.plan_transport import read_answer, read_request, write_answer, write_request
 
 LARGE = 10_000
 """Partitions from which on the start of a process (half a second) is the smaller evil."""
@@ -26,7 +25,7 @@ async def run_planner(request: PlanRequest) -> Plan:
     """The plan. Refused as the planner says; Transient("PlanningFailed") where its process died. May be cancelled."""
     if len(request.partitions) < LARGE and not request.goals.load:
         return await asyncio.to_thread(plan, request)
-    question = await asyncio.to_thread(pickle.dumps, request)
+    question = await asyncio.to_thread(write_request, request)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", __name__),
         stdin=asyncio.subprocess.PIPE,
@@ -46,19 +45,19 @@ async def run_planner(request: PlanRequest) -> Plan:
             f"planning {len(request.partitions)} partitions ended with {how}: short of memory, or see the log above"
         )
         raise Transient(Reason.PLANNING_FAILED, message, retry_after=_RETRY_SECONDS)
-    made = await asyncio.to_thread(pickle.loads, answer)  # our own process wrote it
-    if isinstance(made, Plan):
-        return made
-    raise cast("Refused", made)
+    made = await asyncio.to_thread(read_answer, answer, request)
+    if isinstance(made, Refused):
+        raise made
+    return made
 
 
 def _answer() -> None:
     """The process: a PlanRequest on stdin; on stdout a Plan, or what was refused."""
     try:
-        made: Plan | Refused = plan(pickle.load(sys.stdin.buffer))  # noqa: S301 - our own parent wrote it
+        made: Plan | Refused = plan(read_request(sys.stdin.buffer))
     except Refused as refused:
         made = refused
-    pickle.dump(made, sys.stdout.buffer)
+    sys.stdout.buffer.write(write_answer(made))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 
 from kafka_rebalance.api import v1alpha1
 from kafka_rebalance.api.deleted import parse_deleted_rebalance
+from kafka_rebalance.api.overrides import OVERRIDES, THROTTLE, OverrideInForce, overridden_rebalance
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.errors import Refused
@@ -16,12 +17,20 @@ from kafka_rebalance.execution.schedule import Limits
 
 @dataclass(frozen=True)
 class Desired:
-    """The resource. ``spec_problem``: why the newest spec cannot be read; ``spec`` is then the last readable one."""
+    """The resource. ``spec_problem``: why the newest spec cannot be read; ``spec`` is then the last readable one.
+
+    ``given``: the spec of the resource, where ``spec`` has ``overrides``, as of ``looked_at``. ``override_problems``:
+    annotations that cannot be read.
+    """
 
     metadata: v1alpha1.ObjectMeta
     spec: KafkaRebalanceSpec
     status: KafkaRebalanceStatus
     spec_problem: Refused | None = None
+    given: KafkaRebalanceSpec | None = None
+    overrides: tuple[OverrideInForce, ...] = ()
+    override_problems: tuple[str, ...] = ()
+    looked_at: datetime | None = None
 
     @classmethod
     def of(cls, body: Mapping[str, Any], before: "Desired | None" = None) -> "Desired":
@@ -37,8 +46,26 @@ class Desired:
         except Refused as error:
             if before is None:
                 raise
-            return replace(before, metadata=metadata, spec_problem=error)
-        return cls(resource.metadata, resource.spec, resource.status)
+            now, found = before.looked_at, replace(before, metadata=metadata, spec_problem=error)
+        else:
+            now = before.looked_at if before is not None else None
+            found = cls(resource.metadata, resource.spec, resource.status)
+        return found if now is None else found.as_of(now)
+
+    def as_of(self, now: datetime) -> "Desired":
+        """With the overrides that are in force at this time."""
+        given = self.given or self.spec
+        found = overridden_rebalance(given, self.metadata.annotations, now)
+        if (found.in_force, found.problems) == (self.overrides, self.override_problems):
+            return self
+        return replace(
+            self,
+            spec=found.spec,
+            given=given,
+            overrides=found.in_force,
+            override_problems=found.problems,
+            looked_at=now,
+        )
 
     @property
     def uid(self) -> str:
@@ -75,8 +102,15 @@ class Desired:
     def change_key(self) -> tuple[str, ...]:
         """Differs whenever a user asks for something else."""
         metadata = self.metadata
-        orders = (metadata.annotations.get(name, "") for name in (v1alpha1.UNDO_ANNOTATION, v1alpha1.LET_GO_ANNOTATION))
+        names = (v1alpha1.UNDO_ANNOTATION, v1alpha1.LET_GO_ANNOTATION, *OVERRIDES)
+        orders = (metadata.annotations.get(name, "") for name in names)
         return (str(metadata.generation), str(metadata.deletion_timestamp), *orders, *metadata.finalizers)
+
+    @property
+    def throttle_setting(self) -> str:
+        """Where its own rates come from."""
+        overridden = any(row.setting == THROTTLE for row in self.overrides)
+        return f"the override of {THROTTLE}" if overridden else THROTTLE
 
     def deleted_since(self, change_key: tuple[str, ...]) -> bool:
         """Whether the resource is being deleted now, and was not when its change key was this one."""

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Self
 
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
@@ -14,7 +15,7 @@ from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition
 from kafka_rebalance.reconcile.state.record import LoadedRun
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Statuses:
     """The status of each partition of a run, and how many there are in each phase. ``updated`` returns a new value.
 
@@ -55,7 +56,7 @@ class Statuses:
         """All of them, as they are now."""
         return _UnderPause(self.judged) if self.paused else self.judged
 
-    @property
+    @cached_property
     def notable(self) -> Mapping[TopicPartition, PartitionStatus]:
         """What moves, was begun, is left alone, or waits for more than the end of a pause."""
         return {tp: status.under_pause() for tp, status in self.few.items()} if self.paused else self.few

@@ -49,7 +49,7 @@ class Memory:
     ``empty_since``: when the brokers to be emptied were first seen empty. ``uncordoning_since`` and ``unseen_since``:
     since when a rollback waits for its cordons to go, and for first calls to show, before it ends. ``written``: the
     last status that was written, at ``written_at``; ``built``: the last one at all, whose figures may not have been
-    written yet.
+    written yet. ``marked_completed``: the annotation that was written at the end of the run.
     """
 
     planning: asyncio.Task[Planned | ContinuedCopies] | None = None
@@ -66,6 +66,7 @@ class Memory:
     written: KafkaRebalanceStatus | None = None
     written_at: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     built: KafkaRebalanceStatus | None = None
+    marked_completed: str = ""
 
     @property
     def error(self) -> RebalanceError | None:

@@ -1,12 +1,14 @@
 """One KafkaRebalance as the engine holds it: five values, each replaced as a whole and by one package.
 
-``desired`` is replaced where the API server has sent the resource (``Rebalance.see``), ``record`` and ``memory`` in
+``desired`` is replaced where the API server has sent the resource (``Rebalance.see``) and where a round begins, for
+overrides begin and end by time (``Rebalance.look_at``); ``record`` and ``memory`` in
 ``reconcile.act``, ``assessment`` in ``reconcile.rounds``, ``refusal`` in ``reconcile.connection_book``. A watch event
 may replace ``desired`` during any await: read values that must be consistent without an await in between.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol, Self
 
 from kafka_rebalance.errors import RebalanceError
@@ -59,6 +61,10 @@ class Rebalance:
         """Take in a newer state of the resource."""
         self.desired = Desired.of(body, self.desired)
 
+    def look_at(self, now: datetime) -> None:
+        """Let the overrides of this time hold."""
+        self.desired = self.desired.as_of(now)
+
     @property
     def uid(self) -> str:
         """The resource's uid."""
@@ -68,3 +74,17 @@ class Rebalance:
     def name(self) -> str:
         """``namespace/name``, for messages."""
         return self.desired.name
+
+    @property
+    def log_fields(self) -> dict[str, object]:
+        """What a line of the log is about that is written for it."""
+        fields = {"resource": self.name, "generation": self.desired.metadata.generation}
+        return fields | ({"plan": self.record.plan_hash} if self.record.plan_hash else {})
+
+
+def is_served(rebalance: Rebalance, rebalances: Mapping[str, Rebalance]) -> bool:
+    """Whether an engine with these rebalances, by uid, still has it. A watch event may take it away at any await.
+
+    What an engine sends for a resource that it does not have is not throttled, and not undone.
+    """
+    return rebalances.get(rebalance.uid) is rebalance

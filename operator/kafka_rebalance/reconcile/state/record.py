@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -12,6 +13,7 @@ from kafka_rebalance.execution.progress import moves_to_lose
 from kafka_rebalance.execution.reassignment_throttle import moving_brokers
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.bulk import kept_for_long
+from kafka_rebalance.model.of_each import OfEach
 from kafka_rebalance.model.plan import LogDirMove, Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
@@ -63,25 +65,29 @@ class LoadedRun:
             return self
         return loaded_run_of(self.run, self.plan, self.ref, origins, back=back)
 
+    def turned(self, origins: Mapping[TopicPartition, Origin], *, back: bool) -> "LoadedRun":
+        """As ``in_direction``, with all that is derived from it: for a thread."""
+        return _derived(self.in_direction(origins, back=back))
+
     @cached_property
-    def partitions(self) -> frozenset[TopicPartition]:
+    def partitions(self) -> AbstractSet[TopicPartition]:
         """Those of its moves."""
-        return frozenset(self.move_of)
+        return self.move_of.keys()
 
     @cached_property
     def sizes(self) -> Mapping[TopicPartition, int]:
         """Bytes of one replica of each partition, as planned."""
-        return {move.tp: move.size_bytes for move in self.moves}
+        return OfEach(self.move_of, "size_bytes")
 
     @cached_property
     def goals(self) -> Mapping[TopicPartition, Replicas]:
         """The list that each partition goes to forward."""
-        return {move.tp: move.target for move in self.moves}
+        return OfEach(self.move_of, "target")
 
     @cached_property
     def starts(self) -> Mapping[TopicPartition, Replicas]:
         """The list that each partition goes back to."""
-        return {move.tp: move.origin for move in self.moves}
+        return OfEach(self.move_of, "origin")
 
     @cached_property
     def replica_moves(self) -> int:
@@ -233,11 +239,12 @@ def loaded_run_of(
         if origin is not None or not back
     )
     on_way = {m.tp for m in moves} if back and plan.log_dirs else frozenset[TopicPartition]()
-    # A replica that the plan only drops is copied by a rollback, and by a later plan that wants it again.
-    brokers = {
-        moving_brokers((m.origin, m.planned_from, m.target), (m.target, m.origin) if back else (m.target,))
-        for m in moves
-    }
+    brokers: set[BrokerId] = set()
+    for m in moves:
+        lists = m.origin, m.planned_from, m.target
+        if not all(map(brokers.issuperset, lists)):
+            # A replica that the plan only drops is copied by a rollback, and by a later plan that wants it again.
+            brokers |= moving_brokers(lists, (m.target, m.origin) if back else (m.target,))
     return LoadedRun(
         run,
         plan,
@@ -246,7 +253,7 @@ def loaded_run_of(
         moves,
         {m.tp: m for m in moves},
         frozenset(m.tp.topic for m in moves),
-        frozenset[BrokerId]().union(*brokers),
+        frozenset(brokers),
         back,
         tuple(d for d in plan.log_dirs if not back or d.tp in on_way),
     )

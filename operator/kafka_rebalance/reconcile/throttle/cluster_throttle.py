@@ -8,6 +8,8 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from structlog.contextvars import bound_contextvars
+
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, KafkaReassignmentThrottle
 from kafka_rebalance.clock import Clock
@@ -33,9 +35,11 @@ from kafka_rebalance.reconcile.decide.throttle_claims import (
     log_dir_claim_name,
     rates_of,
     ruling_throttle,
+    throttle_asked_for,
     throttle_claim_name,
 )
 from kafka_rebalance.reconcile.observe.foreign_reassignments import ForeignReassignments
+from kafka_rebalance.reconcile.report.engine_samples import ThrottleFigures
 from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, BrokerThrottleRow, SideRow, ThrottleView
 from kafka_rebalance.reconcile.state.assessment import ThrottleFindings
 from kafka_rebalance.reconcile.state.desired import Desired
@@ -95,7 +99,16 @@ class ClusterThrottle:
 
     def see(self, throttles: Mapping[str, KafkaReassignmentThrottle]) -> None:
         """Take in these resources, except those that are known to be gone."""
-        self.throttles.update({uid: throttle for uid, throttle in throttles.items() if uid not in self._gone})
+        now = self._clock.now()
+        seen = {uid: throttle.as_of(now) for uid, throttle in throttles.items() if uid not in self._gone}
+        self.throttles.update(seen)
+
+    @property
+    def figures(self) -> ThrottleFigures:
+        """For the metrics."""
+        problem = self.problem.reason if self.problem is not None else ""
+        keeper = self._keeper
+        return ThrottleFigures(keeper.ledger_counts, keeper.reverts, bool(keeper.contested), len(self.foreign), problem)
 
     @property
     def ledger_empty(self) -> bool:
@@ -123,7 +136,10 @@ class ClusterThrottle:
         return self._others.foreign
 
     async def load(self, rebalances: Collection[Rebalance], info: ClusterInfo) -> None:
-        """Read the ledger once, store an empty one before the first run, add our finalizer to the ruling resource."""
+        """Read the ledger once, store an empty one before the first run, add our finalizer to the ruling resource.
+
+        Overrides begin and end here.
+        """
         self._seen_any = self._seen_any or bool(self.throttles)
         self.problem = None
         try:
@@ -135,12 +151,13 @@ class ClusterThrottle:
             self.problem = error
         else:
             await self._lifecycle.add_finalizer(self.throttles)
+        self.see(dict(self.throttles))
 
     async def _establish(self, rebalances: Collection[Rebalance], info: ClusterInfo) -> None:
-        """While a run is open, or a resource has our finalizer, a missing ledger was deleted."""
+        """While a run is open, or a resource that may have claimed has our finalizer, a missing ledger was deleted."""
         running = [rebalance.record for rebalance in rebalances if rebalance.record.open_run is not None]
         rating = [throttle for throttle in self.throttles.values() if throttle.spec.sets_rates]
-        under_way = bool(running) or any(throttle.metadata.held for throttle in rating)
+        under_way = bool(running) or any(t.metadata.held and self._may_have_claimed(t) for t in rating)
         if under_way or rating or any(map(wants_plan, rebalances)):
             await self._keeper.establish(
                 {
@@ -186,7 +203,7 @@ class ClusterThrottle:
         ruling = self.ruling
         found: dict[str, ThrottleFindings] = {}
         for rebalance in rebalances:
-            rates, source = rates_of(rebalance.desired, ruling)
+            rates, source = rates_of(throttle_asked_for(rebalance), ruling, rebalance.desired.throttle_setting)
             before = rebalance.assessment.throttle
             found[rebalance.uid] = replace(before, rates=rates, source=source, problem=self.problem)
         if self.problem is not None:
@@ -196,7 +213,8 @@ class ClusterThrottle:
         self._claims = claims.by_name
         mode = Mode(ruling.spec.when_replication_throttled) if ruling is not None else Mode.ADDITIVE
         unaccounted = self._others.unaccounted
-        uncovered = await self._keeper.apply_claims(self._claims, cluster.brokers, mode, foreign, unaccounted)
+        with bound_contextvars(resource=", ".join(sorted(self._claims))):
+            uncovered = await self._keeper.apply_claims(self._claims, cluster.brokers, mode, foreign, unaccounted)
         for rebalance in rebalances:
             wanted, finished = found[rebalance.uid], rebalance.assessment.finished
             run = rebalance.record.loaded_run
@@ -230,9 +248,9 @@ class ClusterThrottle:
             )
             runs = [run for rebalance in rebalances if (run := rebalance.record.open_run) is not None]
             await self._keeper.remove_cordons(info.brokers, {broker for run in runs for broker in run.cordoned})
-        before = set(self.throttles)
-        await self._lifecycle.remove_finalizers(self.throttles, lambda throttle: self._released(throttle, info))
-        self._gone |= before - set(self.throttles)
+        # One that has left meanwhile, as it may not use its connection, is not gone.
+        ended = await self._lifecycle.remove_finalizers(self.throttles, lambda throttle: self._released(throttle, info))
+        self._gone |= ended
 
     async def take_cordons(self, brokers: Collection[BrokerId]) -> None:
         """Record cordons of a run that is about to end, to be removed when the brokers are back."""
@@ -297,8 +315,12 @@ class ClusterThrottle:
     def _released(self, throttle: KafkaReassignmentThrottle, info: ClusterInfo) -> bool:
         """Whether the resource claims nothing any more, and live brokers have restored what it claimed."""
         if self.problem is not None:
-            return False
+            return not self._may_have_claimed(throttle)
         return throttle_claim_name(throttle) not in self._claims and self._keeper.all_restored(info.brokers)
+
+    def _may_have_claimed(self, throttle: KafkaReassignmentThrottle) -> bool:
+        """Whether it may have set anything here, by its last status: its connection may lead here only since then."""
+        return throttle.status.cluster_id in {None, "", self._cluster_id}
 
     def _view(self, traffic: Mapping[tuple[BrokerId, Side], int]) -> ThrottleView:
         """The combined claims as applied. ``traffic``: bytes per second of copies, by broker and side."""

@@ -7,9 +7,9 @@ before it ends. They are removed when the brokers are back.
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigValue, KafkaAdmin
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId
-from kafka_rebalance.reconcile.act.cordoning import ALL_DIRS, CONFIG
+from kafka_rebalance.reconcile.act.cordoning import CONFIG, cordoned_by_others
 from kafka_rebalance.reconcile.throttle.backoff import Backoff
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
 
@@ -34,7 +34,7 @@ class LeftCordons:
         due = self._backoff.due(left.intersection(alive) - done)
         if due:
             found = await self._admin.broker_configs(due, [CONFIG])
-            done |= {broker for broker, values in found.items() if _by_others(values.get(CONFIG))}
+            done |= {broker for broker, values in found.items() if cordoned_by_others(values.get(CONFIG))}
             changes = {b: [ConfigChange(CONFIG, ConfigOp.DELETE)] for b in due if b in found and b not in done}
             answers = await self._admin.alter_broker_configs(changes) if changes else {}
             done |= {broker for broker in answers if answers[broker] is None}
@@ -52,8 +52,3 @@ class LeftCordons:
         else:
             self._backoff.failed(broker)
             self._cache.note(where, f"the cordon of a run that has ended is not removed yet: {problem}")
-
-
-def _by_others(value: ConfigValue | None) -> bool:
-    """Whether somebody has cordoned other log dirs of the broker since. A broker that is behind may show no cordon."""
-    return value is not None and value.value not in {None, "", ALL_DIRS}

@@ -45,6 +45,9 @@ READ_BACK_SECONDS = 1.0
 _READ_BACK_SECONDS_PER_BROKER = 0.17
 _READ_BACK_SECONDS_AT_MOST = 20.0
 """Each broker is read on its own: six of them every second, sixty every ten, all the others every twenty."""
+_SHRINK_SECONDS_PER_TOPIC = 0.02
+_SHRINK_SECONDS_AT_MOST = 3.0
+"""Of many listed topics, some partitions arrive in each round: the entries of several rounds are taken out together."""
 _NAMED = 3
 
 
@@ -68,6 +71,7 @@ class ThrottleKeeper:
         self._unaccounted: Mapping[TopicPartition, Replicas] = {}
         self._rates_read_at = float("-inf")
         self._lists_read_at = float("-inf")
+        self._shrunk_at = float("-inf")
 
     async def load(self) -> None:
         """Read the ledger once. Permanent("ThrottleLedgerDamaged") where it cannot be read: never guess."""
@@ -121,10 +125,15 @@ class ThrottleKeeper:
         released = self._cache.ledger.foreign if release_foreign else frozenset[TopicPartition]()
         self._unaccounted = {tp: replicas for tp, replicas in (unaccounted or {}).items() if tp not in released}
         keep, kept = protected(self._entries, self._cache.ledger, self._unaccounted)
-        await self._lists.subtract(keep)
+        now, pause = self._monotonic(), min(_SHRINK_SECONDS_PER_TOPIC * len(self._entries), _SHRINK_SECONDS_AT_MOST)
+        shrinks = now - self._shrunk_at >= pause
+        if shrinks:
+            self._shrunk_at = now
+            await self._lists.subtract(keep)
         self._log_dirs_busy = frozenset(log_dirs_busy)
         await self._rates.restore(self._finished_rates(kept), alive)
-        await self._lists.restore(keep)
+        if shrinks:
+            await self._lists.restore(keep)
         if self.ledger_empty:
             self._reverts.forget()
 
@@ -156,6 +165,11 @@ class ThrottleKeeper:
     def left_cordons(self) -> frozenset[BrokerId]:
         """The brokers with such cordons."""
         return frozenset() if self._cache.empty else self._cache.ledger.cordons
+
+    @property
+    def ledger_counts(self) -> Mapping[str, int]:
+        """How many entries the ledger has, by kind."""
+        return (Ledger() if self._cache.empty else self._cache.ledger).counts
 
     @property
     def list_budget(self) -> ListBudget:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from kafka_rebalance.api.overrides import OVERRIDES
 from kafka_rebalance.api.v1alpha1 import (
     LET_GO_ANNOTATION,
     REASSIGNMENT_THROTTLES,
@@ -59,8 +60,8 @@ def seen_again(before: KafkaReassignmentThrottle, body: dict[str, Any]) -> Kafka
 def requested_of(throttle: KafkaReassignmentThrottle) -> tuple[object, ...]:
     """What a user can change: our own status writes do not change it."""
     metadata = throttle.metadata
-    let_go = metadata.annotations.get(LET_GO_ANNOTATION)
-    return throttle.spec, throttle.unread, metadata.deletion_timestamp, let_go, metadata.finalizers
+    orders = tuple(metadata.annotations.get(name) for name in (LET_GO_ANNOTATION, *OVERRIDES))
+    return throttle.spec, throttle.unread, metadata.deletion_timestamp, orders, metadata.finalizers
 
 
 def claimable(throttles: Iterable[KafkaReassignmentThrottle]) -> list[KafkaReassignmentThrottle]:
@@ -108,15 +109,17 @@ class ThrottleLifecycle:
         released: Callable[[KafkaReassignmentThrottle], bool] | None = None,
         *,
         connected: bool = True,
-    ) -> None:
-        """Remove the finalizer of resources that are being deleted and need not wait any longer.
+    ) -> set[str]:
+        """Remove the finalizer of resources that are being deleted and need not wait any longer; the uids of these.
 
         ``released``: whether live brokers have restored everything that the resource claimed. ``connected`` False:
         Kafka cannot be reached, so that is not known.
         """
+        ended = set[str]()
         for throttle in [t for t in throttles.values() if t.metadata.deleting]:
             if not throttle.metadata.held:
                 self._take_in(throttles, throttle, None)
+                ended.add(throttle.metadata.uid)
                 continue
             restored = connected and released is not None and released(throttle)
             async with self._problems_of(throttle) as may_try:
@@ -128,6 +131,8 @@ class ThrottleLifecycle:
                         "" if restored else "; the rest stays in the ledger",
                     )
                     self._take_in(throttles, throttle, None)
+                    ended.add(throttle.metadata.uid)
+        return ended
 
     async def _may_abandon(self, throttle: KafkaReassignmentThrottle, *, connected: bool) -> bool:
         """Whether to remove the finalizer even if configs remain.

@@ -10,7 +10,7 @@ from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.act.cluster_owners import begun_here
+from kafka_rebalance.reconcile.act.cluster_owners import Begun, begun_here
 from kafka_rebalance.reconcile.state.record import Stores
 
 
@@ -36,13 +36,13 @@ class TestBegunHere:
     async def test_one_topic_is_there(self, begun, kafka):
         """One match is enough, even if others cannot be read: they may have been deleted since."""
         kafka.hidden = {"b"}
-        assert await begun_here(*begun, kafka)
+        assert await begun_here(*begun, kafka) is Begun.HERE
 
     async def test_none_is_there_with_its_id(self, begun, kafka):
         """Another cluster has a topic of that name, or it was deleted and created again."""
         kafka.delete("b")
         kafka.create("a", [[1]], "id-2")
-        assert not await begun_here(*begun, kafka)
+        assert await begun_here(*begun, kafka) is Begun.ELSEWHERE
 
     @pytest.mark.parametrize("unreadable", ["hidden", "failing"])
     async def test_what_cannot_be_read_may_be_there(self, begun, kafka, unreadable):
@@ -53,10 +53,10 @@ class TestBegunHere:
             await begun_here(*begun, kafka)
 
     async def test_all_were_deleted(self, begun, kafka):
-        """Nothing is left to do for it: its resource does not wait for ever."""
+        """Nothing is left to do for it, and no topic can say where it was begun."""
         kafka.delete("a")
         kafka.delete("b")
-        assert await begun_here(*begun, kafka)
+        assert await begun_here(*begun, kafka) is Begun.UNKNOWN
 
     @pytest.fixture
     async def without_moves(self):
@@ -68,10 +68,10 @@ class TestBegunHere:
         return stores, Run("u", "kafka", "r", "c", "run", "h", plan.hash, NOON, cordoned=(BrokerId(1),))
 
     async def test_a_run_that_moves_nothing(self, without_moves, kafka):
-        """No topic can say where it was begun. Its end takes cordons back, and its resource does not wait for ever."""
-        assert await begun_here(*without_moves, kafka)
+        """No topic can say where it was begun."""
+        assert await begun_here(*without_moves, kafka) is Begun.UNKNOWN
 
-    @pytest.mark.parametrize(("topic_id", "here"), [("a-id-1", True), ("a-id-2", False)])
+    @pytest.mark.parametrize(("topic_id", "here"), [("a-id-1", Begun.HERE), ("a-id-2", Begun.ELSEWHERE)])
     async def test_a_run_whose_earlier_plan_has_moved_something(self, without_moves, kafka, topic_id, here):
         """Its origins name the topics."""
         stores, run = without_moves

@@ -21,6 +21,7 @@ NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 FOUR, FIVE = BrokerId(4), BrokerId(5)
 UNSET = ConfigValue("", ConfigSource.DEFAULT)
 NOT_OFFERED = ConfigValue(None, ConfigSource.DEFAULT)
+OURS = ConfigValue("*", ConfigSource.DYNAMIC_BROKER)
 SOMEBODYS = ConfigValue("/data", ConfigSource.DYNAMIC_BROKER)
 
 
@@ -146,3 +147,24 @@ class TestHeldBack:
         found(mine, step_block=StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set"))
         await cordons(cluster).keep(mine, [FOUR, FIVE])
         assert cluster.happened == [(ConfigOp.SET, 4, "*")]
+
+
+async def test_what_somebody_has_changed_since_is_theirs():
+    """The cordon is not removed, and is not on record any more."""
+    cluster, mine = Cluster(b4=SOMEBODYS, b5=OURS), rebalance([4, 5], deleting=True)
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert cluster.happened == [(ConfigOp.DELETE, 5, ""), ("record", ())]
+    assert cluster.values == {FOUR: SOMEBODYS, FIVE: UNSET}
+
+
+async def test_of_two_runs_the_last_one_removes_it():
+    """Each has the cordon on record. Until the last one goes back, it stays."""
+    cluster, first, second = Cluster(b4=UNSET), rebalance(decommission=[4]), rebalance(decommission=[4])
+    await cordons(cluster).keep(first, [FOUR])
+    await cordons(cluster).keep(second, [FOUR], [first, second])
+    assert (first.record.run.cordoned, second.record.run.cordoned) == ((4,), (4,))
+    first, second = (rebalance([4], deleting=True) for _ in range(2))
+    await cordons(cluster).keep(first, [FOUR], [first, second])
+    assert (first.record.run.cordoned, cluster.values[FOUR]) == ((), OURS)
+    await cordons(cluster).keep(second, [FOUR], [first, second])
+    assert (second.record.run.cordoned, cluster.values[FOUR]) == ((), UNSET)

@@ -9,6 +9,32 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.reconcile.act import judges
 from kafka_rebalance.reconcile.decide import judging
+from kafka_rebalance.reconcile.state import record
+
+
+class TestTurningRound:
+    @pytest.mark.parametrize(("large", "in_threads"), [(1, True), (1000, False)])
+    def test_off_the_loop_if_it_is_large(self, monkeypatch, large, in_threads):
+        """A deletion of 200,000 partitions selects the moves of the rollback, and sums up what they copy."""
+        threads = set()
+        turn = record.loaded_run_of
+
+        def seen(*args, **more):
+            if more.get("back"):
+                threads.add(threading.current_thread())
+            return turn(*args, **more)
+
+        monkeypatch.setattr(record, "loaded_run_of", seen)
+        monkeypatch.setattr(judges, "LARGE", large)
+        operator = OperatorInMemory(KafkaInMemory([1, 2, 3], t=[[1, 2]] * 4))
+        operator.kafka.slow.add(3)
+        operator.assign(*(("t", number, [3, 2]) for number in range(4)), execution={"parallelPartitionCount": 2})
+        asyncio.run(operator.until_true(lambda: len(operator.kafka.flying) == 2))
+        operator.delete()
+        asyncio.run(operator.until_true(lambda: not operator.engine.rebalances))
+        assert operator.kafka.lists("t") == [[1, 2]] * 4
+        assert threads != set()
+        assert (threads - {threading.main_thread()} != set()) is in_threads
 
 
 class TestFirstJudgement:
@@ -23,7 +49,7 @@ class TestFirstJudgement:
             return judge(*args)
 
         monkeypatch.setattr(judging, "judge", seen)
-        monkeypatch.setattr(judges, "LARGE", large)
+        monkeypatch.setattr(judges, "MANY", large)
         operator = OperatorInMemory(KafkaInMemory([1, 2, 3], t=[[1, 2]] * 4))
         operator.assign(*(("t", number, [3, 2]) for number in range(4)))
         asyncio.run(operator.until("Rebalancing"))

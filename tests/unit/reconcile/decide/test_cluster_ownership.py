@@ -34,6 +34,8 @@ def connection(name, created=OLD, *, named=True):
         (connection("p", NEW), connection("q", OLD), False, "Conflicted"),
         (connection("p", NEW), connection("q", named=False), True, None),
         (connection("q", OLD), connection("p", OLD), False, "Conflicted"),
+        (connection("p", named=False), connection("q"), True, "ClusterOwnedElsewhere"),
+        (connection("p", named=False), inline("a"), True, "ClusterOwnedElsewhere"),
     ],
 )
 def test_may_have(claimant, holder, work, refused):

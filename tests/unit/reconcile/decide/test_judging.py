@@ -19,6 +19,7 @@ from kafka_rebalance.reconcile.decide.judging import (
     exempt_from_health_gate,
     judge_again,
     judge_inputs,
+    partitions_to_judge,
     partitions_to_read,
 )
 from kafka_rebalance.reconcile.observe.observer import Changes
@@ -82,6 +83,15 @@ class TestJudgeAgain:
         """The other partition moved too, but is not among the changes: it keeps its older status."""
         mine = judged(judged_before(), seen(partition(0, 3, 2), partition(1, 3, 2)), {tp(0)})
         assert phases(mine) == [MovePhase.DONE, MovePhase.READY]
+
+    def test_nothing_twice_by_the_same_reading(self):
+        """The first reading of a run changes every partition: a large run would be judged once more on the loop."""
+        mine, now = judged_before(), seen(partition(0, 3, 2), partition(1, 3, 2))
+        inputs = judge_inputs(mine, mine.record.loaded_run, Direction.FORWARD, now, frozenset())
+        by_it, older = Changes(frozenset({tp(0), tp(1)}), 0, 1), Changes(frozenset({tp(0)}), 1, 2)
+        assert mine.assessment.judgement.reading == by_it.after
+        assert partitions_to_judge(mine.assessment.judgement, inputs, by_it) == ()
+        assert partitions_to_judge(mine.assessment.judgement, inputs, older) == {tp(0)}
 
     def test_everything_again_after_a_reading_that_was_missed(self):
         """After a round that failed or did not include this rebalance, its changes were not reported."""

@@ -5,10 +5,11 @@ from tests.fakes.found_by_rounds import found, recorded, remembered
 from tests.fakes.throttled_cluster import sides
 
 from kafka_rebalance.api.v1alpha1 import parse_throttle
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import Refused, Transient
+from kafka_rebalance.execution.log_dir_moves import LogDirStatus, LogDirStatuses
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
-from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.throttle_claims import (
@@ -43,24 +44,24 @@ def throttle(name="limits", created="2026-01-01T00:00:00Z", uid="k-1", deleted=N
 class TestRates:
     def test_where_nobody_said_anything_a_safe_default_applies(self):
         """50 MiB/s on each side, shown in the status: full speed must be requested explicitly."""
-        rates, source = rates_of(desired(), None)
+        rates, source = rates_of(desired().spec.throttle, None)
         assert rates == ClusterRates(Rates(DEFAULT_RATE, DEFAULT_RATE)) == ClusterRates(Rates(52428800, 52428800))
         assert "default" in source
 
     def test_a_throttle_resource_without_rates_leaves_the_default(self):
         """A resource that only freezes sets no rate."""
-        assert rates_of(desired(), throttle(freeze=True))[0].general == Rates(DEFAULT_RATE, DEFAULT_RATE)
+        assert rates_of(desired().spec.throttle, throttle(freeze=True))[0].general == Rates(DEFAULT_RATE, DEFAULT_RATE)
 
     def test_the_default_does_not_apply_to_brokers_with_a_rate(self):
         """The resource only sets a rate on broker 2, above the default; it says nothing about broker 3."""
         rows = [{"id": 2, "leaderRate": "100Mi"}, {"id": 3, "leaderRate": -1}]
         default = Rates(DEFAULT_RATE, DEFAULT_RATE)
-        rates, _ = rates_of(desired(), throttle(brokers=rows))
+        rates, _ = rates_of(desired().spec.throttle, throttle(brokers=rows))
         assert rates == ClusterRates(default, {2: Rates(100 * 2**20, None), 3: default})
 
     def test_without_its_own_the_clusters_throttle_rules(self):
         """Both sides as set there: an unset side stays unset."""
-        rates, source = rates_of(desired(), throttle(leaderRate="10Mi"))
+        rates, source = rates_of(desired().spec.throttle, throttle(leaderRate="10Mi"))
         assert rates == ClusterRates(Rates(10 * 2**20, None))
         assert source == "KafkaReassignmentThrottle kafka/limits"
 
@@ -76,16 +77,16 @@ class TestRates:
     )
     def test_its_own_can_only_be_lower(self, own, shared, bound, named):
         """The minimum per side; the source names the resource whenever its rate binds."""
-        rates, source = rates_of(desired(throttle=own), throttle(**shared))
+        rates, source = rates_of(desired(throttle=own).spec.throttle, throttle(**shared))
         assert rates == ClusterRates(bound)
         assert ("kafka/limits" in source) is named
 
     def test_brokers_with_rates_of_their_own(self):
         """The same rules per broker: unset means the general rate, -1 no limit; the own rate can only be lower."""
         shared = throttle(leaderRate=9, brokers=[{"id": 1, "leaderRate": 3}, {"id": 2, "leaderRate": -1}])
-        rates, _ = rates_of(desired(), shared)
+        rates, _ = rates_of(desired().spec.throttle, shared)
         assert (rates.on(1), rates.on(2), rates.on(3)) == (Rates(3), Rates(), Rates(9))
-        rates, _ = rates_of(desired(throttle={"leaderRate": 5, "followerRate": 5}), shared)
+        rates, _ = rates_of(desired(throttle={"leaderRate": 5, "followerRate": 5}).spec.throttle, shared)
         assert (rates.on(1), rates.on(2), rates.on(3)) == (Rates(3, 5), Rates(5, 5), Rates(5, 5))
 
 
@@ -167,6 +168,7 @@ def running(*partitions, name="r", block=None, **spec):
 
 
 FLYING = state(0, 3, 1, 2, adding=(3,))
+COPYING = LogDirStatuses(by_replica={(TopicPartition("t", 0), BrokerId(1)): LogDirStatus(MovePhase.IN_FLIGHT)})
 
 
 class TestClaims:
@@ -232,6 +234,16 @@ class TestClaims:
         remembered(blocked, problem=Transient("SecretMissing", "no such secret"))
         assert self.claims(blocked)
         assert self.claims(blocked, seen=[state(0, 1, 2)]) == {}
+
+    def test_one_that_may_not_use_its_connection_sets_no_rate(self):
+        """Whoever edits it has no say on these brokers: what is in flight goes on at the rates of the cluster."""
+        asked = {"leaderRate": 5, "followerRate": 5, "logDirRate": 5}
+        refused = found(running(0, throttle=asked), log_dirs=COPYING)
+        refused.refusal = Refused(Reason.CONNECTION_NOT_PERMITTED, "no")
+        claims = self.claims(refused)
+        defaults = [Rates(DEFAULT_RATE, DEFAULT_RATE), Rates(log_dirs=DEFAULT_RATE)]
+        assert [(claim.rates, claim.asked) for claim in claims.values()] == [(rates, False) for rates in defaults]
+        assert self.claims(refused, ruling=throttle(leaderRate=9))["KafkaRebalance kafka/r"].rates == Rates()
 
     def test_nobody_is_relieved_where_the_destination_is_not_throttled(self):
         """An override removes its limit: without the leaders' side the copy would run at full speed."""

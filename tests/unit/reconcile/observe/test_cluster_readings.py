@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.observe.cluster_readings import ReplicaSizes, compared
+from kafka_rebalance.reconcile.observe.cluster_readings import ReplicaSizes, compared, known_ones
 
 
 def state(topic, number, leader=1):
@@ -47,3 +47,14 @@ class TestReplicaSizes:
         sizes.replace(BrokerId(2), {})
         assert (sizes[tp, BrokerId(1)], sizes.get((tp, BrokerId(2))), sizes.get((tp, BrokerId(3)), 5)) == (7, None, 5)
         assert (sizes.brokers, dict(sizes)) == ({BrokerId(1)}, {(tp, BrokerId(1)): 7})
+
+
+class TestKnownOnes:
+    def test_what_reads_as_before_is_the_object_from_before(self):
+        """A plan is made from a reading of its own: of a large cluster, the second one takes 50 MB."""
+        known = by_name(state("t", 0), state("t", 1), state("t", 2))
+        found = by_name(state("t", 0), state("t", 1, leader=2), state("t", 3))
+        kept = known_ones(found, known)
+        assert kept == found
+        assert kept[TopicPartition("t", 0)] is known[TopicPartition("t", 0)]
+        assert next(iter(kept)) is known[TopicPartition("t", 0)].tp

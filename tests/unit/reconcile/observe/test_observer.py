@@ -1,9 +1,14 @@
 """How often cluster data is read, and which partitions have to be judged again."""
 
+from dataclasses import replace
+
 import pytest
 
-from kafka_rebalance.kafka.ports import Answers, ClusterInfo, ConfigSource, ConfigValue, LogDir
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kafka.ports import Answers, ClusterInfo, ConfigSource, ConfigValue, LogDir, Reassignment
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.observe import observer as observer_module
+from kafka_rebalance.reconcile.observe.min_insync_reader import MIN_INSYNC_SECONDS
 from kafka_rebalance.reconcile.observe.observer import (
     EVERYTHING_SECONDS,
     IDLE_LOG_DIR_SECONDS,
@@ -46,7 +51,7 @@ class TestEverything:
         assert there.readings == [1000, 1000 + pause]
 
 
-TP, BESIDE = TopicPartition("t", 0), TopicPartition("t", 1)
+TP, BESIDE, ELSEWHERE = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2)})
 
 
@@ -62,20 +67,114 @@ class Cluster:
         self.states = {s.tp: s for s in states}
         self.time = 0.0
         self.asked, self.silent, self.grown = [], set(), 100
+        self.described, self.denied = [], False
 
     def monotonic(self):
         return self.time
 
-    async def describe_partitions(self, topics=None):
+    async def look(self, *moving, info=INFO):
+        self.described.clear()
+        return await self.observer.look({TP, ELSEWHERE}, set(moving or (TP, ELSEWHERE)), info)
+
+    async def list_reassignments(self):
+        flying = [state for state in self.states.values() if state.in_flight]
+        return {state.tp: Reassignment(state.replicas, state.adding, state.removing) for state in flying}
+
+    async def describe_partitions(self, topics=None, listed=None):
+        self.described.append((topics, listed))
         return Answers({tp: s for tp, s in self.states.items() if topics is None or tp.topic in topics})
 
     async def topic_configs(self, topics, names):
+        if self.denied:
+            raise Transient("KafkaUnreachable", "no answer")
         return Answers({t: {n: ConfigValue("1", ConfigSource.DEFAULT) for n in names} for t in topics})
 
     async def log_dirs(self, brokers):
         self.asked.append(sorted(brokers))
         dirs = {b: (LogDir("d", {TP: self.grown + b}, usable_bytes=self.grown),) for b in brokers}
         return Answers({b: found for b, found in dirs.items() if b not in self.silent})
+
+
+def copying(tp, *replicas):
+    return replace(state(tp, *replicas), adding=replicas_of(replicas[-1]), isr=frozenset(replicas_of(*replicas[:-1])))
+
+
+class TestManyInFlight:
+    """Metadata has whole topics: of a thousand partitions in flight it describes a hundred times as many."""
+
+    @pytest.fixture
+    async def there(self, monkeypatch):
+        monkeypatch.setattr(observer_module, "_MANY_DESCRIBED", 2)
+        monkeypatch.setattr(observer_module, "_DESCRIBED_PER_SECOND", 1)
+        there = Cluster(copying(TP, 1, 2), copying(ELSEWHERE, 1, 2))
+        there.observer = Observer(there, there)
+        await there.look()
+        return there
+
+    async def test_what_is_listed_as_it_was_is_not_described(self, there):
+        """Its lists are known from the listing, and its ISR makes no difference before the listing has changed."""
+        look = await there.look()
+        assert (there.described, look.fresh, look.changes.partitions) == ([], set(), set())
+
+    async def test_what_is_not_listed_any_more_is(self, there):
+        """With the listing that said so: it is not listed twice."""
+        there.states[TP] = state(TP, 2)
+        look = await there.look()
+        assert there.described == [({"t"}, {ELSEWHERE: Reassignment(*replicas_lists(there.states[ELSEWHERE]))})]
+        assert (look.fresh, look.changes.partitions) == ({TP}, {TP})
+
+    async def test_what_is_listed_otherwise_is(self, there):
+        """Another tool has cancelled it and begun something else."""
+        there.states[TP] = copying(TP, 1, 3)
+        assert (await there.look()).fresh == {TP}
+
+    async def test_what_is_not_in_flight_is(self, there):
+        """It waits for its next step, or for an election."""
+        there.states[BESIDE] = state(BESIDE, 1)
+        there.states[TP] = state(TP, 2)
+        await there.look()
+        assert (await there.look(TP, ELSEWHERE)).fresh == {TP}
+
+    async def test_everything_that_moves_every_few_seconds(self, there):
+        """By then a replica may have left the ISR."""
+        there.time += 3
+        assert (await there.look()).fresh == {TP, ELSEWHERE}
+
+    async def test_everything_that_moves_when_a_broker_has_gone(self, there):
+        """It may have led some of it."""
+        left = replace(INFO, brokers={BrokerId(1): Broker(BrokerId(1))})
+        assert (await there.look(info=left)).fresh == {TP, ELSEWHERE}
+
+    async def test_a_few_in_each_round(self, there, monkeypatch):
+        """The cost is small, and progress is seen at once."""
+        monkeypatch.setattr(observer_module, "_MANY_DESCRIBED", 3)
+        assert (await there.look()).fresh == {TP, ELSEWHERE}
+
+
+def replicas_lists(state):
+    return state.replicas, state.adding, state.removing
+
+
+class TestRecentOnDisks:
+    """The partitions of which the sizes on disk may be out of date: all of them are looked at in each round."""
+
+    async def test_what_another_broker_holds(self):
+        """It has arrived since."""
+        there = Cluster(copying(TP, 1, 2))
+        observer = Observer(there, there)
+        await observer.look({TP}, {TP}, INFO)
+        there.states[TP] = state(TP, 1, 2)
+        await observer.look({TP}, {TP}, INFO)
+        assert set(observer.on_disks.recent) == {TP}
+
+    async def test_not_what_is_only_in_another_order(self):
+        """A large run begins with thousands of calls that copy nothing."""
+        there = Cluster(state(TP, 1, 2))
+        observer = Observer(there, there)
+        await observer.look({TP}, {TP}, INFO)
+        there.states[TP] = state(TP, 2, 1)
+        assert (await observer.look({TP}, {TP}, INFO)).changes.partitions == {TP}
+        assert set(observer.on_disks.recent) == set()
 
 
 class TestLook:
@@ -112,6 +211,20 @@ class TestLook:
         assert look.changes.partitions == {BESIDE}
         assert look.observation.cluster.partitions[BESIDE].replicas == (2,)
 
+    async def test_a_look_that_fails_loses_nothing(self):
+        """What it had read is among the changes of the next one: otherwise every partition would be judged again."""
+        there = Cluster(state(TP, 1), state(BESIDE, 1))
+        observer = Observer(there, there)
+        first = await observer.look({TP, BESIDE}, set(), INFO)
+        there.states[BESIDE] = state(BESIDE, 2)
+        there.time += MIN_INSYNC_SECONDS + 1
+        there.denied = True
+        with pytest.raises(Transient):
+            await observer.look({TP, BESIDE}, {TP}, INFO)
+        there.denied = False
+        look = await observer.look({TP, BESIDE}, set(), INFO)
+        assert (look.changes.partitions, look.changes.before) == ({BESIDE}, first.changes.after)
+
     async def test_a_change_that_is_taken_back_is_two_changes(self):
         """The change was reported when the topic was read for another partition; its reversal is reported as well."""
         there = Cluster(state(TP, 1), state(BESIDE, 1))
@@ -133,7 +246,7 @@ class TestLook:
         assert BESIDE in (await observer.look({TP, BESIDE}, {TP}, INFO)).changes.partitions
 
     async def test_each_reading_says_which_one_it_comes_after(self):
-        """A judgement based on another reading has missed changes: those of a failed reading are lost."""
+        """A judgement based on another reading has missed changes. A reading that fails is none."""
         there = Cluster(state(TP, 1))
         observer = Observer(there, there)
         first = (await observer.look({TP}, {TP}, INFO)).changes
@@ -143,7 +256,7 @@ class TestLook:
         with pytest.raises(AttributeError):
             await observer.look_again({TP})
         there.states = {TP: state(TP, 1)}
-        assert (await observer.look_again({TP})).before != again.after
+        assert (await observer.look_again({TP})).before == again.after
 
     async def test_a_partition_counts_as_deleted_after_five_readings_without_it(self):
         """One answer without the partition is no proof."""
@@ -154,6 +267,53 @@ class TestLook:
         for _ in range(4):
             assert not (await observer.look({TP}, {TP}, INFO)).observation.gone
         assert (await observer.look({TP}, {TP}, INFO)).observation.gone == {TP}
+
+
+class TestUnhealthy:
+    """What the health gate checks is as last read, not as it was when everything was read."""
+
+    async def test_what_was_read_again(self):
+        """A broker that is behind shows a step that has just ended as a replica out of sync."""
+        behind = replace(state(TP, 1, 2), isr=frozenset({BrokerId(1)}))
+        there = Cluster(behind, state(ELSEWHERE, 1, 2))
+        observer = Observer(there, there)
+        vitals = await observer.vitals(INFO)
+        assert vitals.partitions.keys() == {TP}
+        there.states[TP] = state(TP, 1, 2)
+        await observer.look({TP}, {TP}, INFO)
+        assert not vitals.partitions
+        assert not (await observer.vitals(INFO)).partitions
+
+    async def test_what_the_runs_plan_is_read_again(self):
+        """Also if nothing of it moves any more, in the same request as what moves."""
+        behind = replace(state(TP, 1, 2), isr=frozenset({BrokerId(1)}))
+        there = Cluster(behind, state(BESIDE, 1, 2), state(ELSEWHERE, 1, 2))
+        observer = Observer(there, there)
+        vitals = await observer.vitals(INFO)
+        there.states[TP], before = state(TP, 1, 2), len(there.described)
+        look = await observer.look({TP, ELSEWHERE}, {ELSEWHERE}, INFO)
+        assert TP in look.fresh
+        assert not vitals.partitions
+        assert len(there.described) == before + 1
+
+    async def test_others_and_many_at_once_are_not(self):
+        """They are no step that has just ended; the next reading of everything comes soon."""
+        lacking = [replace(state(TopicPartition("t", n), 1, 2), isr=frozenset({BrokerId(1)})) for n in range(200)]
+        there = Cluster(*lacking, state(ELSEWHERE, 1, 2))
+        observer = Observer(there, there)
+        await observer.vitals(INFO)
+        assert not (await observer.look({s.tp for s in lacking}, (), INFO)).fresh
+        assert not (await observer.look({ELSEWHERE}, (), INFO)).fresh
+
+    async def test_what_is_still_lacking(self):
+        """It is shown as it is now."""
+        lacking = replace(state(TP, 1, 2), isr=frozenset({BrokerId(1)}))
+        there = Cluster(lacking)
+        observer = Observer(there, there)
+        vitals = await observer.vitals(INFO)
+        there.states[TP] = now = replace(lacking, isr=frozenset({BrokerId(2)}), leader=BrokerId(2))
+        await observer.look({TP}, {TP}, INFO)
+        assert vitals.partitions == {TP: now}
 
 
 class TestSizes:

@@ -59,7 +59,7 @@ WRITERS = {
     "desired": {"state"},
     "record": {"act"},
     "memory": {"act"},
-    "assessment": {"rounds.py"},
+    "assessment": {"rounds.py", "sending.py"},
     "refusal": {"connection_book.py"},
 }
 """The packages, or modules, that replace each value."""
@@ -169,8 +169,8 @@ class TestDecisions:
             choice_for(both, seen.cluster, None, DiskReading(), ListBudget())(),
             copies_of(mine, states, ALIVE),
             claims_of(both, None, seen.cluster, {}, {}),
-            rates_of(mine.desired, None),
-            requeue_after(both, 0.0, sent=False, ledger_empty=True, limits_others=False),
+            rates_of(mine.desired.spec.throttle, None),
+            requeue_after(both, 0.0, sent=False, sent_at=0.0, ledger_empty=True, limits_others=False),
             advance_of(mine, seen.cluster, {}, {}, 0.0),
             build_status(mine, seen.cluster, {}, now=NOON),
         ]

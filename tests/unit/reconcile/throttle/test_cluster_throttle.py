@@ -10,7 +10,7 @@ from tests.fakes.stopped_clock import NOON, StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, parse_throttle
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.execution.reassignment_throttle import Side
+from kafka_rebalance.execution.reassignment_throttle import RATE_NAMES, Side
 from kafka_rebalance.kafka.ports import ClusterInfo, Reassignment
 from kafka_rebalance.model.topology import (
     Broker,
@@ -194,6 +194,43 @@ class TestOthers:
         assert engine.kafka.values == before
 
 
+class TestLedger:
+    """The ledger is missing, and somebody has set a rate."""
+
+    def engine(self, *cluster_ids):
+        """Resources with our finalizer, and the cluster that their status names; the last one is being deleted."""
+        engine = Engine()
+        engine.kafka.values[BrokerId(2), RATE_NAMES[0]] = "50000000"
+        for name in cluster_ids:
+            metadata = {"name": name, "namespace": "kafka", "uid": name, "finalizers": [FINALIZER]}
+            spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "leaderRate": 50}
+            body = {"metadata": metadata, "spec": spec, "status": {"clusterId": name}}
+            engine.throttle.throttles[name] = parse_throttle(engine.kube.create(WHERE[0], body))
+        deleted = engine.kube.delete(WHERE[0], "kafka", name, engine.clock.at.isoformat())
+        engine.throttle.throttles[name] = parse_throttle(deleted)
+        return engine
+
+    def test_a_resource_that_claimed_here_shows_that_it_was_deleted(self):
+        engine = self.engine("c")
+        engine.tick()
+        assert engine.throttle.problem.reason == "ThrottleLedgerMissing"
+        assert list(engine.throttle.throttles) == ["c"]
+
+    def test_one_that_claimed_in_another_cluster_shows_nothing(self):
+        """Its KafkaConnection was led here: the rate is that of an administrator."""
+        engine = self.engine("d")
+        engine.tick()
+        assert engine.throttle.problem is None
+        assert engine.throttle.throttles == {}
+        assert engine.kafka.values == {(BrokerId(2), RATE_NAMES[0]): "50000000"}
+
+    def test_nor_does_it_wait_for_the_ledger(self):
+        engine = self.engine("c", "d")
+        engine.tick()
+        assert engine.throttle.problem is not None
+        assert list(engine.throttle.throttles) == ["c"]
+
+
 class TestDeletion:
     def test_it_goes_when_what_it_claimed_is_given_back(self):
         """Rates, lists, and then the finalizer."""
@@ -206,6 +243,29 @@ class TestDeletion:
         assert engine.kafka.values == {}
         assert WHERE not in engine.kube.resources
         assert engine.throttle.throttles == {}
+
+    def test_one_that_loses_its_connection_meanwhile_is_not_gone(self, monkeypatch):
+        """It is taken in again when it may use the connection again: it may freeze the cluster."""
+        engine = Engine()
+        engine.apply(leaderRate=50, followerRate=40)
+        engine.tick()
+        metadata = {"name": "other", "namespace": "kafka", "uid": "other"}
+        spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "freeze": True}
+        other = {"other": parse_throttle(engine.kube.create(WHERE[0], {"metadata": metadata, "spec": spec}))}
+        engine.throttle.see(other)
+        patch = engine.kube.patch_finalizers
+
+        async def meanwhile(*args):
+            engine.throttle.throttles.pop("other", None)
+            return await patch(*args)
+
+        monkeypatch.setattr(engine.kube, "patch_finalizers", meanwhile)
+        engine.delete()
+        engine.tick()
+        engine.tick()
+        assert engine.throttle.throttles == {}
+        engine.throttle.see(other)
+        assert engine.throttle.ruling is other["other"]
 
     def test_a_dead_broker_does_not_hold_it_up(self):
         """The configs of that broker stay in the ledger and are restored on its return."""

@@ -7,6 +7,7 @@ from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, LEADER_LIST, Claim, Rates
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.reconcile.throttle import throttle_keeper
 
 OTHER = {"b": Claim(Rates(50, 40), frozenset(ALIVE), sides({"1:1"}, {"1:2"}))}
 
@@ -179,3 +180,21 @@ class TestTakenOut:
         cluster.ticks({}, elsewhere=flying)
         assert cluster.kafka.lists("t") == ({"1:1"}, {"1:2"})
         assert cluster.keeper.restored({"t"}, ())
+
+
+class TestManyTopics:
+    def test_entries_of_several_rounds_are_taken_out_together(self, cluster, monkeypatch):
+        """Some partition of a large run arrives in each round; each change of a list is two requests and two writes."""
+        monkeypatch.setattr(throttle_keeper, "_SHRINK_SECONDS_PER_TOPIC", 2.5)
+        cluster.ticks(claim() | OTHER, count=3)
+        cluster.tick(OTHER)
+        assert cluster.kafka.lists("t") == ({"0:1", "1:1"}, {"0:2", "1:2"})
+        cluster.ticks(OTHER, count=3)
+        assert cluster.kafka.lists("t") == ({"1:1"}, {"1:2"})
+
+    def test_the_last_are_taken_out_at_once(self, cluster, monkeypatch):
+        """Nothing is listed any more, so nothing more comes with it."""
+        monkeypatch.setattr(throttle_keeper, "_SHRINK_SECONDS_PER_TOPIC", 2.5)
+        cluster.ticks(claim())
+        cluster.ticks({}, count=2)
+        assert cluster.keeper.ledger_empty

@@ -1,0 +1,67 @@
+"""Runs of deleted resources that were handed over to another resource, which continues with their origins."""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kafka_rebalance.clock import Clock
+from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPartition, joined_log_dirs
+from kafka_rebalance.model.run import Origin, Run
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.reconcile.state.desired import Desired
+from kafka_rebalance.reconcile.state.record import Stores, load_open_run
+
+
+class HandedOverRuns:
+    """Of one Kafka cluster; ``cluster_id`` empty: no engine has the resources."""
+
+    def __init__(self, stores: Stores, clock: Clock, cluster_id: str) -> None:
+        self._stores = stores
+        self._clock = clock
+        self._cluster_id = cluster_id
+
+    async def inheritance(self, uid: str) -> list[Run]:
+        """The runs of this cluster that were handed over to the resource since its own was planned, the oldest first.
+
+        The runs of any cluster if no engine has the resource.
+        """
+        return [run for run in await self._all(uid) if self._cluster_id in {"", run.cluster_id}]
+
+    async def _all(self, uid: str) -> list[Run]:
+        """Empty if the resource's own run has started or ended: that run began with the origins of these runs."""
+        own = await self._stores.runs.load(uid)
+        if own is not None and (own.started_at is not None or not own.open):
+            return []
+        taken = [run for run in await self._stores.runs.list_all() if run.successor == uid]
+        return [run for run in taken if own is None or run.closed_at is None or run.closed_at >= own.opened_at]
+
+    async def use_up(self, runs: Iterable[Run]) -> None:
+        """Their origins are on record with the resource that took them over: no later run of it inherits them."""
+        for run in runs:
+            await self._stores.runs.save(replace(run, successor=None))
+
+    async def rebuilt(self, desired: Desired) -> Run | None:
+        """A new resource took runs over and is deleted before it has a plan: what those moved is rolled back.
+
+        A run is of one cluster: of this one, or if nothing was handed over here, of that of the first run.
+        """
+        found = await self._all(desired.uid)
+        first = next((run for run in found if run.cluster_id == self._cluster_id), found[0] if found else None)
+        taken = [run for run in found if first is not None and run.cluster_id == first.cluster_id]
+        partitions: dict[TopicPartition, PlannedPartition] = {}
+        origins, dirs = list[Origin](), dict[tuple[TopicPartition, BrokerId], LogDirMove]()
+        for run in taken:
+            opened = await load_open_run(self._stores, run)
+            origins += opened.origins.values()
+            dirs = joined_log_dirs(dirs, opened.plan.log_dirs)
+            partitions |= {planned.tp: planned for planned in opened.plan.partitions}  # the last has moved it last
+        if not partitions:
+            return None
+        plan = Plan(tuple(sorted(partitions.values())), Certificate(0, optimal=False), log_dirs=tuple(dirs.values()))
+        run = replace(taken[0], uid=desired.uid, name=desired.metadata.name, run_id=uuid.uuid4().hex, successor=None)
+        run = replace(run, plan_hash=plan.hash, planning_hash=desired.planning_hash, closed_at=None, outcome=None)
+        await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
+        await self._stores.origins.append(desired.uid, run.run_id, origins)
+        await self._stores.runs.save(run)
+        await self.use_up(taken)
+        return run

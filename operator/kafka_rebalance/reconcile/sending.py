@@ -1,0 +1,228 @@
+"""Chooses what a round sends, and sends it: each call is decided by a reading of this round.
+
+Calls without a copy are sent first, and what they led to is read at once: an election, the drop after it and the next
+copy need not take three rounds. Copies are sent last, once their throttle is in place.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from kafka_rebalance.clock import Clock
+from kafka_rebalance.execution.partition_status import Direction
+from kafka_rebalance.execution.schedule import Orders
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.model.topology import ClusterState, TopicPartition
+from kafka_rebalance.reconcile.act.cordoning import Cordons
+from kafka_rebalance.reconcile.act.judges import MANY, Judges
+from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
+from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
+from kafka_rebalance.reconcile.act.turns import Turns
+from kafka_rebalance.reconcile.decide.direction import direction_of
+from kafka_rebalance.reconcile.decide.log_dir_decisions import with_log_dirs_judged
+from kafka_rebalance.reconcile.decide.replanning import lost_and_all, replanning_for_drift
+from kafka_rebalance.reconcile.decide.step_orders import (
+    choice_for,
+    named_by,
+    orders_within,
+    orders_without,
+    unchanged_orders,
+)
+from kafka_rebalance.reconcile.observe.observer import Look, Observer
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
+from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
+
+log = logging.getLogger(__name__)
+
+_FURTHER_CALLS = 1
+"""How many calls without a copy may follow the first one of a partition: after an election the leader is dropped."""
+
+
+def opened_of(rebalances: Mapping[str, Rebalance]) -> list[Rebalance]:
+    """Those with an open run."""
+    return [r for r in rebalances.values() if r.record.loaded_run is not None]
+
+
+class Sending:
+    """The calls of one cluster's engine. ``rebalances``: all of the cluster, by uid."""
+
+    def __init__(
+        self,
+        admin: KafkaAdmin,
+        rebalances: Mapping[str, Rebalance],
+        throttle: ClusterThrottle,
+        lifecycle: Lifecycle,
+        stores: Stores,
+        observer: Observer,
+        judges: Judges,
+        log_dirs: LogDirCalls,
+        turns: Turns,
+        clock: Clock,
+    ) -> None:
+        self._rebalances = rebalances
+        self._throttle = throttle
+        self._lifecycle = lifecycle
+        self._observer = observer
+        self._judges = judges
+        self._log_dirs = log_dirs
+        self._turns = turns
+        self._clock = clock
+        self._cordons = Cordons(admin, stores)
+        self._submitting = Submitting(admin, rebalances, lifecycle, stores)
+        self.sent_at = float("-inf")
+        """When something was sent last, by the monotonic clock."""
+
+    def judge(self, rebalance: Rebalance, look: Look) -> None:
+        """Judge the partitions, and give the plan up if others have made too much of it void."""
+        rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
+        replanning = replanning_for_drift(rebalance)
+        if replanning is not rebalance.assessment.replanning:
+            lost, total = lost_and_all(rebalance)
+            log.info("%s: others made %d of %d replica moves void: planning again", rebalance.name, lost, total)
+            # Nothing more of a plan that is given up may be sent.
+            rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
+            rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
+
+    async def choose(self, running: list[Rebalance], look: Look) -> dict[str, Orders]:
+        """What to send, within all limits, by the statuses as they are now."""
+        lists, ruling = self._throttle.list_budget, self._throttle.ruling
+        choice = choice_for(running, look.observation.cluster, ruling, self._observer.on_disks, lists)
+        large = sum(len(r.record.moves) for r in running) >= MANY
+        orders = await asyncio.to_thread(choice) if large else choice()
+        for rebalance in running:
+            found = orders[rebalance.uid]
+            rebalance.assessment = replace(rebalance.assessment, no_room=found.no_room, list_full=found.list_full)
+            rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
+        return orders
+
+    async def act(self, running: list[Rebalance], orders: dict[str, Orders], look: Look, info: ClusterInfo) -> bool:
+        """Cordon brokers and send calls; returns whether anything was sent.
+
+        A rebalance for which there is no time waits for its turn. Calls without a copy (nulls, drops, new orders,
+        elections) are sent at once, while the last reading is still valid, and so is what follows them. Copies are sent
+        once throttled.
+        """
+        cluster, sent, acting = look.observation.cluster, False, []
+        for rebalance in self._turns.of("cordon", running):
+            async with self._lifecycle.problems_of(rebalance, "cordon"):
+                alive = info.brokers.keys() - self._throttle.left_cordons
+                await self._cordons.keep(rebalance, alive, self._rebalances.values())
+            acting.append(rebalance)
+        for rebalance in running:
+            rebalance.assessment = replace(rebalance.assessment, sent=frozenset())
+        orders, look = await self._confirm(running, {r.uid: orders[r.uid] for r in acting}, look)
+        acting = [r for r in acting if r.uid in orders]
+        acting, called = await self._send_at_once(acting, orders, cluster)
+        for further in range(_FURTHER_CALLS, -1, -1):
+            if not called:
+                break
+            sent = True
+            orders, look = await self._follow(running, acting, orders, look, called)
+            acting = [r for r in acting if r.uid in orders]
+            following = [r for r in acting if r.uid in called] if further else []
+            now = {r.uid: orders_within(orders[r.uid], called[r.uid]) for r in following}
+            _, called = await self._send_at_once(following, now, cluster)
+        acting = self._served(acting)  # one that comes back later in the round has no throttle yet
+        uncovered = await self._throttle_before_copies({r.uid: orders[r.uid] for r in acting}, cluster)
+        for rebalance in self._turns.of("copies", acting):
+            if self._submitting.refused(rebalance):
+                continue
+            covered = copies(orders[rebalance.uid], cluster, uncovered)
+            await self._log_dirs.place(rebalance, covered, cluster)
+            if await self._submitting.submit(rebalance, covered, cluster):
+                sent, self.sent_at = True, self._clock.monotonic()
+        in_turn = self._turns.of("log dirs", self._served(acting))
+        return await self._log_dirs.move(in_turn, running, look.log_dirs, cluster, self._throttle) or sent
+
+    async def _send_at_once(
+        self, confirmed: list[Rebalance], orders: dict[str, Orders], cluster: ClusterState
+    ) -> tuple[list[Rebalance], dict[str, set[TopicPartition]]]:
+        """Send the calls without a copy.
+
+        Returns the rebalances that had their turn, and by uid the partitions called, where Kafka permits that.
+        """
+        acting, called = [], dict[str, set[TopicPartition]]()
+        for rebalance in self._turns.of("at once", confirmed):
+            calls = at_once(orders[rebalance.uid], cluster)
+            if await self._submitting.submit(rebalance, calls, cluster):
+                self.sent_at = self._clock.monotonic()
+                if not self._submitting.refused(rebalance):
+                    called[rebalance.uid] = set(named_by(calls))
+            acting.append(rebalance)
+        return acting, called
+
+    async def _follow(
+        self,
+        running: list[Rebalance],
+        acting: list[Rebalance],
+        orders: dict[str, Orders],
+        look: Look,
+        called: dict[str, set[TopicPartition]],
+    ) -> tuple[dict[str, Orders], Look]:
+        """Read what these calls led to, and choose again. A partition that shows no effect yet gets no further call."""
+        before = {r.uid: r.assessment.statuses.by_partition for r in running}
+        chosen = {tp for found in orders.values() for tp in named_by(found)}
+        again = (chosen - look.fresh).union(*called.values())
+        look = await self._look_again(running, again, look)
+        for rebalance in running:
+            self.judge(rebalance, look)
+        orders = await self.choose(running, look)
+        for rebalance in acting:
+            now, then = rebalance.assessment.statuses.by_partition, before[rebalance.uid]
+            same = {tp for tp in called.get(rebalance.uid, ()) if now[tp] == then[tp]}
+            orders[rebalance.uid] = orders_without(orders[rebalance.uid], same)
+        return await self._confirm(running, {r.uid: orders[r.uid] for r in acting}, look)
+
+    async def _look_again(self, running: list[Rebalance], tps: Collection[TopicPartition], look: Look) -> Look:
+        """Read these partitions now, and judge by that."""
+        changes = await self._observer.look_again(tps)
+        look = replace(look, changes=changes, fresh=look.fresh.union(tps))
+        for rebalance in running:
+            direction = rebalance.assessment.judgement.direction or Direction.FORWARD
+            rebalance.assessment = self._judges.judged(rebalance, direction, look)
+        return look
+
+    async def _confirm(
+        self, running: list[Rebalance], orders: dict[str, Orders], look: Look
+    ) -> tuple[dict[str, Orders], Look]:
+        """Read again the partitions whose orders were chosen on an older reading, and keep the orders still meant.
+
+        Only what moves is read in every round: the others may have been changed since the older reading. The start of
+        the run is recorded before its first order is sent. A resource that is gone by now has no orders.
+        """
+        stale = {uid: set(named_by(found)) - look.fresh for uid, found in orders.items()}
+        known, confirmed = {r.uid: r.assessment.statuses.by_partition for r in running}, {}
+        look = await self._look_again(running, {tp for tps in stale.values() for tp in tps}, look)
+        for rebalance in self._turns.of("start", self._served(r for r in running if r.uid in orders)):
+            before = {tp: known[rebalance.uid][tp] for tp in stale[rebalance.uid]}
+            meant = unchanged_orders(orders[rebalance.uid], before, rebalance.assessment.statuses.by_partition)
+            if named_by(meant) and not await self._lifecycle.record_start(rebalance):
+                meant = Orders()
+            confirmed[rebalance.uid] = meant
+            sent = rebalance.assessment.sent.union(named_by(meant))
+            rebalance.assessment = replace(rebalance.assessment, sent=sent)
+        return confirmed, look
+
+    def _served(self, rebalances: Iterable[Rebalance]) -> list[Rebalance]:
+        return [r for r in rebalances if is_served(r, self._rebalances)]
+
+    async def _throttle_before_copies(
+        self, orders: dict[str, Orders], cluster: ClusterState
+    ) -> frozenset[tuple[str, str]] | None:
+        """Extend the throttle to what is about to be copied; returns the replicas that it does not cover yet.
+
+        For that, reassignments are listed again: the throttle must cover everything in flight right before a copy is
+        sent, also what other tools have started.
+        """
+        opened = opened_of(self._rebalances)
+        await self._throttle.look(opened, cluster)
+        submitted = {uid: order.alters for uid, order in orders.items()}
+        extended = await self._throttle.apply_claims(opened, cluster, submitted)
+        for rebalance in opened:
+            full = rebalance.assessment.list_full | (extended.left_out & submitted.get(rebalance.uid, {}).keys())
+            throttle = extended.findings[rebalance.uid]
+            rebalance.assessment = replace(rebalance.assessment, throttle=throttle, list_full=full)
+        return extended.uncovered

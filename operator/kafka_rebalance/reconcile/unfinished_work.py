@@ -1,0 +1,94 @@
+"""Ends what the operator has begun in a Kafka cluster that no resource names any more.
+
+As long as an operator runs, the engine of a cluster stays until nothing of ours is left there. If the operator is
+restarted meanwhile, only the records say so: the throttle ledger, and the connection in the binding of the cluster.
+Until that work is done no other namespace can have the cluster.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from pydantic import ValidationError
+
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
+from kafka_rebalance.reconcile.engines import Engines, Unfinished
+
+log = logging.getLogger(__name__)
+
+_EVERY_SECONDS = 60.0
+"""How often to look. The first look comes as long after the start: by then, resources have connected."""
+_TOLD_AGAIN_AFTER = 60
+"""After as many looks, what is left is said again."""
+
+
+class UnfinishedWork:
+    """Looks at the records. ``connect`` is called for connections that are needed to end the work of their owner."""
+
+    def __init__(self, engines: Engines, book: ConnectionBook, connect: Callable[[NamedConnection], None]) -> None:
+        self._engines = engines
+        self._book = book
+        self._connect = connect
+        self._looks: dict[str, int] = {}
+        """By cluster id: how often its work was found unfinished, in a row."""
+
+    async def keep_ending(self) -> None:
+        """Look every minute, until cancelled."""
+        while True:
+            await asyncio.sleep(_EVERY_SECONDS)
+            try:
+                await self._look()
+            except RebalanceError as error:
+                log.warning("whether work is left in clusters is not known: %s", error.message)
+            except Exception:
+                log.exception("whether work is left in clusters is not known")
+
+    async def _look(self) -> None:
+        found = {unfinished.binding.cluster_id: unfinished for unfinished in await self._engines.unfinished()}
+        self._looks = {cluster_id: looks for cluster_id, looks in self._looks.items() if cluster_id in found}
+        for known in self._book:
+            self._give_up(known, found)
+        for unfinished in found.values():
+            connection = self._entered(unfinished)
+            if connection is None or not connection.named:
+                self._tell(unfinished, connection)
+            if connection is not None:
+                self._connect(connection)
+
+    def _give_up(self, connection: NamedConnection, found: dict[str, Unfinished]) -> None:
+        """Somebody has ended the work by hand, or another owner has the cluster and the work."""
+        cluster_id = connection.unfinished
+        owners = [running.owner] if (running := self._engines.get(cluster_id)) is not None else []
+        owners += [found[cluster_id].binding.owner] if cluster_id in found else []
+        if cluster_id and connection.owner not in owners[:1]:
+            connection.unfinished = ""
+            connection.changed.set()
+
+    def _entered(self, unfinished: Unfinished) -> NamedConnection | None:
+        """None: how to connect is not on record, or cannot be read."""
+        owner = unfinished.binding.owner
+        if owner.connection and self._book.of_owner(owner).resource is not None:
+            return self._book.of_owner(owner)  # it is tried anyway
+        try:
+            return self._book.of_unfinished(unfinished.binding)
+        except ValidationError:
+            return None
+
+    def _tell(self, unfinished: Unfinished, connection: NamedConnection | None) -> None:
+        binding = unfinished.binding
+        looks = self._looks.get(binding.cluster_id, 0)
+        self._looks[binding.cluster_id] = looks + 1
+        if looks % _TOLD_AGAIN_AFTER:
+            return
+        if connection is None:
+            then = "how to connect is not on record, so a resource has to name the cluster again"
+        else:
+            then = f"the operator connects as {binding.owner} did last, and restores them"
+        log.warning(
+            "cluster %s: %s, and no resource names it any more: %s. If the cluster cannot be reached any more, %s",
+            binding.cluster_id,
+            unfinished.work,
+            then,
+            unfinished.way_out,
+        )

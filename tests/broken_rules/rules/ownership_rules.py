@@ -1,0 +1,64 @@
+"""Rules of ownership: what becomes of runs, throttles and records when a cluster gets another owner."""
+
+from tests.broken_rules.broken_rule import BrokenRule
+
+OWNERSHIP_RULES = (
+    BrokenRule(
+        "evicted-connects-anew",
+        "A connection whose engine was ended for another owner while it started asks for the cluster again.",
+        "reconcile/supervisor.py",
+        "if connection.inline is not None and connection.engine is not None:\n                    return",
+        "if connection.inline is not None:\n                    return",
+        (
+            "tests/unit/reconcile/test_supervisor_evictions.py::TestWhileItStarts::test_while_it_waits_for_the_limits_of_others",
+        ),
+    ),
+    BrokenRule(
+        "no-rate-without-permission",
+        "A rebalance that may no longer use its connection sets no rate of its own.",
+        "reconcile/decide/throttle_claims.py",
+        "return rebalance.desired.spec.throttle if rebalance.refusal is None else None",
+        "return rebalance.desired.spec.throttle",
+        (
+            "tests/unit/reconcile/test_supervisor_connections.py::TestPermission::test_an_edit_without_permission_sets_no_rate",
+            "tests/unit/reconcile/decide/test_throttle_claims.py::TestClaims::test_one_that_may_not_use_its_connection_sets_no_rate",
+        ),
+    ),
+    BrokenRule(
+        "lost-binding",
+        "A lost record of the owner is made again for the owner, not for the namespace of an open run.",
+        "reconcile/act/cluster_owners.py",
+        "        owner = await self._last_owner(cluster_id, work)\n",
+        "        owner = next((Owner(run.namespace) for run in work.open_runs), None)\n",
+        (
+            "tests/unit/reconcile/test_supervisor_collisions.py::TestAllTopicsCreatedAgainAndTheListenerMoved::test_a_lost_record_gives_it_to_no_permitted_namespace",
+        ),
+    ),
+    BrokenRule(
+        "only-to-end",
+        "A KafkaConnection that was deleted takes a cluster from nobody.",
+        "reconcile/decide/cluster_ownership.py",
+        "if holder.named and not claimant.named:",
+        "if holder.named and not claimant.named and not work:",
+        ("tests/unit/reconcile/decide/test_cluster_ownership.py::test_may_have",),
+    ),
+    BrokenRule(
+        "served-when-sent",
+        "Nothing is sent for a resource that has left the engine while the round waited for a server.",
+        "reconcile/act/submitting.py",
+        "served = is_served(rebalance, self._rebalances)",
+        "served = True",
+        ("tests/unit/reconcile/test_supervisor_left_in_mid_round.py::test_nothing_is_sent_for_it",),
+    ),
+    BrokenRule(
+        "begun-nowhere",
+        "A refused run without any topic left does not end in a cluster in which it may not have begun.",
+        "reconcile/act/cluster_owners.py",
+        "return Begun.UNKNOWN if not there",
+        "return Begun.HERE if not there",
+        (
+            "tests/unit/reconcile/test_supervisor_cordons.py::test_of_others",
+            "tests/unit/reconcile/test_supervisor_cordons.py::test_of_a_drain_of_the_owner",
+        ),
+    ),
+)

@@ -1,0 +1,71 @@
+"""How often the reassignments of other tools are listed."""
+
+import pytest
+
+from kafka_rebalance.kafka.ports import Reassignment
+from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.reconcile.observe import foreign_reassignments
+from kafka_rebalance.reconcile.observe.foreign_reassignments import ForeignReassignments
+
+OURS, THEIRS = TopicPartition("ours", 0), TopicPartition("theirs", 0)
+ROW = Reassignment(replicas_of(1, 2), replicas_of(2), ())
+
+
+class Controller:
+    """Counts the listings."""
+
+    def __init__(self):
+        self.listings, self.time, self.flying = 0, 0.0, {OURS: ROW, THEIRS: ROW}
+
+    async def list_reassignments(self):
+        self.listings += 1
+        return dict(self.flying)
+
+    async def describe_partitions(self, _topics):
+        return {}
+
+    async def topic_configs(self, _topics, _names):
+        raise NotImplementedError
+
+
+@pytest.fixture
+def controller(monkeypatch):
+    monkeypatch.setattr(foreign_reassignments, "_MANY", 1)
+    return Controller()
+
+
+@pytest.fixture
+def others(controller):
+    return ForeignReassignments(controller, lambda: controller.time)
+
+
+class TestWhileMuchMoves:
+    async def test_every_few_seconds(self, controller, others):
+        """Nothing limits them: it matters only that no rate is raised where they copy."""
+        for controller.time in (0.0, 1.0, 4.9):
+            await others.look({OURS}, limited=False)
+            assert (controller.listings, others.unaccounted) == (1, {THEIRS: ROW.replicas})
+        del controller.flying[THEIRS]
+        controller.time = 5.0
+        await others.look({OURS}, limited=False)
+        assert (controller.listings, others.unaccounted) == (2, {})
+
+    async def test_what_was_ours_is_not_taken_for_theirs(self, others):
+        """It has arrived since the listing."""
+        await others.look({OURS}, limited=False)
+        await others.look({TopicPartition("ours", 1)}, limited=False)
+        assert others.unaccounted == {THEIRS: ROW.replicas}
+
+    async def test_what_is_ours_now_is_not_theirs(self, others):
+        """Its resource has been seen since the listing."""
+        await others.look({OURS}, limited=False)
+        await others.look({OURS, THEIRS}, limited=False)
+        assert others.unaccounted == {}
+
+
+async def test_in_each_round_while_little_moves(controller, others, monkeypatch):
+    """One more request does not matter then."""
+    monkeypatch.setattr(foreign_reassignments, "_MANY", 2)
+    await others.look({OURS}, limited=False)
+    await others.look({OURS}, limited=False)
+    assert controller.listings == 2

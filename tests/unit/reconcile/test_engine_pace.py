@@ -1,0 +1,69 @@
+"""How many rounds the calls of a step take."""
+
+import copy
+
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+
+
+async def replaced(kafka):
+    """A rebalance that moves all replicas of t-0 to brokers 4, 5 and 6, one at a time; the first copy is in sync."""
+    operator = OperatorInMemory(kafka)
+    kafka.slow = {4, 5, 6}
+    operator.apply(brokers={"include": [4, 5, 6]}, throttle={"unlimited": True})
+    await operator.until_true(lambda: bool(kafka.flying))
+    kafka.arrive()
+    kafka.altered.clear()
+    return operator
+
+
+class TestCallsOfARound:
+    async def test_an_election_the_drop_after_it_and_the_next_copy(self):
+        """Each is decided by a reading after the call before."""
+        kafka = KafkaInMemory((1, 2, 3, 4, 5, 6), t=[[1, 2, 3]])
+        operator = await replaced(kafka)
+        first = kafka.states[next(iter(kafka.states))].replicas[0]
+        await operator.round()
+        assert kafka.elected == ["t-0"]
+        assert [len(to) for _, to in kafka.altered] == [3, 4]
+        assert all(to[0] == first for _, to in kafka.altered)
+
+    async def test_what_shows_no_effect_waits_for_the_next_round(self):
+        """Metadata may be older than the call: the same call is not sent twice in a round, and nothing follows it."""
+        kafka = Lagging((1, 2, 3, 4, 5, 6), t=[[1, 2, 3]])
+        operator = await replaced(kafka)
+        kafka.shown = copy.copy(kafka.states)
+        await operator.round()
+        assert (kafka.elected, kafka.altered) == (["t-0"], [])
+        kafka.shown = None
+        await operator.round()
+        assert [len(to) for _, to in kafka.altered] == [3, 4]
+
+    async def test_a_round_elects_no_more_leaders_than_l(self):
+        """The calls that follow are only for the partitions of the first ones."""
+        kafka = KafkaInMemory((1, 2, 3, 4, 5, 6), t=[[1, 2, 3]] * 5)
+        operator = OperatorInMemory(kafka)
+        kafka.slow = {4, 5, 6}
+        operator.apply(
+            brokers={"include": [4, 5, 6]}, throttle={"unlimited": True}, execution={"parallelLeaderMovements": 5}
+        )
+        await operator.until_true(lambda: len(kafka.flying) == 5)
+        kafka.arrive()
+        operator.edit(execution={"parallelLeaderMovements": 2})
+        await operator.round()
+        assert len(kafka.elected) == 2
+
+
+class Lagging(KafkaInMemory):
+    """Describes partitions as they were ``shown`` before, if that is set."""
+
+    shown = None
+
+    async def describe_partitions(self, topics=None):
+        if self.shown is None:
+            return await super().describe_partitions(topics)
+        now, self.states = self.states, self.shown
+        try:
+            return await super().describe_partitions(topics)
+        finally:
+            self.states = now

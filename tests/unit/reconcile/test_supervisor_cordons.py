@@ -1,0 +1,73 @@
+"""A run that was begun at a server which only claims the id of a cluster leaves the cordons of that cluster alone."""
+
+import pytest
+from tests.fakes.shared_clusters import REF, Cluster, placed
+from tests.unit.reconcile.test_engine_cordons import Brokers
+
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.act.cordoning import CONFIG
+
+ONE = BrokerId(1)
+DRAIN = {"brokers": {"decommission": [1]}, "throttle": {"unlimited": True}}
+
+
+class Cordoning(Brokers, Cluster):
+    """A cluster that is connected to again, and offers cordons."""
+
+
+@pytest.fixture
+async def squatted(world, monkeypatch):
+    """Another server claimed the id first, and empties its broker 1 of a topic that the cluster does not have.
+
+    No topic of it was on record before. Then the KafkaConnection of the cluster's owner comes.
+    """
+    world.servers["kafka"] = world.real = Cordoning([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
+    world.servers["evil"] = fake = Cordoning([1, 2, 3, 4])
+    world.create("evil", "evil", "first", execution={"suspend": True})
+    world.see("evil")
+    await world.until(lambda: world.owner)
+    fake.create("bogus", [[1, 2, 3]] * 4, "evil")
+    fake.slow = {BrokerId(4)}
+    world.create("evil", "evil", **DRAIN)
+    world.see("evil")
+    await world.until(lambda: len(fake.flying) == 4)
+    assert fake.cordoned == [1]
+    world.served = placed(monkeypatch, ending=True)
+    world.connection(names=["a"])
+    await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+    return world
+
+
+async def ended(world):
+    body = world.kube.delete(REBALANCES, "evil", "r", world.clock.at.isoformat())
+    world.supervisor.rebalance_seen(body, deleted=False)
+    await world.until(lambda: (REBALANCES, "evil", "r") not in world.kube.resources)
+
+
+async def test_of_others(squatted):
+    """An administrator has cordoned the same broker. The run ends without the engine of the cluster."""
+    squatted.real.values[ONE, CONFIG] = "*"
+    await ended(squatted)
+    assert (squatted.runs["evil"], squatted.real.values) == ("Abandoned", {(ONE, CONFIG): "*"})
+    assert "evil/r" not in squatted.served
+
+
+async def test_of_a_drain_of_the_owner(squatted):
+    """It is not held up either: the run is given up although its resource stays."""
+    squatted.create("a", kafka=REF, **DRAIN)
+    squatted.see("a")
+    await squatted.until(lambda: squatted.state("a") == "Succeeded")
+    assert squatted.runs["evil"] == "Abandoned"
+    await ended(squatted)
+    assert squatted.real.cordoned == [1]
+
+
+async def test_a_broker_that_does_not_know_a_topic_yet_proves_nothing(squatted):
+    """The topics of the run have to be gone for a while."""
+    squatted.real.create("bogus", [[1, 2, 3]] * 4, "evil")
+    states, squatted.real.states = squatted.real.states, {}
+    await squatted.until(lambda: squatted.supervisor._refused._gone_since)
+    squatted.real.states = states
+    await squatted.until(lambda: "evil/r" in squatted.served)
+    assert squatted.runs["evil"] is None

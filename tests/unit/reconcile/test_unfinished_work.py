@@ -1,0 +1,207 @@
+"""After a restart the operator ends what it has begun in a Kafka cluster, even if no resource names that any more."""
+
+import logging
+
+import pytest
+from tests.fakes.shared_clusters import REF, Cluster
+
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.reconcile import unfinished_work
+
+SASL = {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": "login"}}
+SECRET = {"username": b"u", "password": b"p"}
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(unfinished_work, "_EVERY_SECONDS", 0.02)
+
+
+async def left_in(world, **spec):
+    """Namespace a has abandoned copies in flight under a throttle, and the operator was killed before they ended."""
+    await world.draining(deletionPolicy="Abandon", **spec)
+    world.kube.delete(REBALANCES, "a", "r", "2026-03-04T12:00:00Z")
+    world.see("a")
+    await world.until(lambda: (REBALANCES, "a", "r") not in world.kube.resources)
+    await world.supervisor.stop()
+    assert any(world.real.values.values())
+
+
+async def restarted(world, **options):
+    world.begin(**options)
+    await world.supervisor.start()
+    await world.supervisor.know(())
+
+
+def unthrottled(world):
+    """Whether nothing of ours is left in Kafka. Wakes the engine, which looks every half minute else."""
+    running = world.supervisor._engines.get("c")
+    if running is not None:
+        running.engine.wake()
+    return not any(world.real.values.values())
+
+
+async def restored(world):
+    await world.until(lambda: world.supervisor._engines.get("c"))
+    world.real.arrive()
+    await world.until(lambda: unthrottled(world) and world.owner is None and not list(world.supervisor._book))
+    assert not world.supervisor._engines.get("c")
+
+
+class TestInlineConnection:
+    async def test_the_throttle_is_restored(self, world):
+        """With the connection on record."""
+        await left_in(world)
+        await restarted(world)
+        await restored(world)
+
+    async def test_with_the_secrets_of_now(self, world, caplog):
+        """Only their names are on record. Until they exist, the log says what is left and what can be done."""
+        caplog.set_level(logging.WARNING)
+        world.kube.secrets["a", "login"] = SECRET
+        await left_in(world, kafka={"bootstrapServers": "kafka:9092", "sasl": SASL})
+        assert "login" in world.binding["connection"]
+        assert 'password\\":' not in world.binding["connection"]
+        del world.kube.secrets["a", "login"]
+        await restarted(world)
+        await world.until(lambda: "Secret a/login does not exist" in caplog.text)
+        assert "throttles or cordons are in place" in caplog.text
+        assert next(name for name in world.kube.config_maps if name.startswith("ledger-")) in caplog.text
+        assert not world.supervisor._engines.get("c")
+        world.kube.secrets["a", "login"] = SECRET
+        await restored(world)
+
+    async def test_the_cluster_is_free_afterwards(self, world):
+        """Another namespace may have it, which was refused while throttles of the former one were in place."""
+        await left_in(world)
+        world.create("b", execution={"suspend": True})
+        await restarted(world)
+        await world.until(lambda: world.state("b") == "ClusterOwnedElsewhere")
+        world.real.arrive()
+        await world.until(lambda: unthrottled(world) and world.owner and world.owner["namespace"] == "b")
+
+    async def test_a_resource_that_names_it_again(self, world):
+        """It gets the same engine."""
+        await left_in(world)
+        await restarted(world)
+        await world.until(lambda: world.supervisor._engines.get("c"))
+        engine = world.supervisor._engines.get("c")
+        world.create("a", name="s", execution={"suspend": True})
+        world.see()
+        await world.until(lambda: world.state("a", "s") in {"Suspended", "NothingToDo"})
+        assert world.supervisor._engines.get("c") is engine
+        world.real.arrive()
+        world.gone(REBALANCES, "a", "s")
+        await restored(world)
+
+    async def test_inline_connections_are_not_accepted_any_more(self, world, caplog):
+        """Then nothing is connected to; a KafkaConnection may have the cluster, and restores it."""
+        caplog.set_level(logging.WARNING)
+        await left_in(world)
+        await restarted(world, inline=False)
+        await world.until(lambda: "--require-connections" in caplog.text)
+        assert not world.supervisor._engines.get("c")
+        world.connection()
+        await world.until(lambda: world.owner == {"namespace": "k", "connection": "prod"})
+        world.real.arrive()
+        await world.until(lambda: unthrottled(world))
+
+    async def test_a_server_with_another_id(self, world, caplog):
+        """Nothing is begun there."""
+        caplog.set_level(logging.WARNING)
+        await left_in(world)
+        world.servers["kafka"] = other = Cluster([1, 2])
+        other.cluster_id = "d"
+        await restarted(world)
+        await world.until(lambda: "Kafka cluster d" in caplog.text)
+        assert not world.supervisor._engines.get("d")
+        assert world.owner["namespace"] == "a"
+        world.servers["kafka"] = world.real
+        await restored(world)
+
+    async def test_the_record_was_deleted_by_hand(self, world):
+        """As the log says: then there is nothing left to do, and no attempt to connect goes on."""
+        world.kube.secrets["a", "login"] = SECRET
+        await left_in(world, kafka={"bootstrapServers": "kafka:9092", "sasl": SASL})
+        del world.kube.secrets["a", "login"]
+        await restarted(world)
+        await world.until(lambda: list(world.supervisor._book))
+        del world.kube.config_maps[next(name for name in world.kube.config_maps if name.startswith("ledger-"))]
+        await world.until(lambda: world.owner is None and list(world.supervisor._book) == [])
+
+
+class TestKafkaConnection:
+    async def test_that_was_deleted(self, world):
+        """As before the restart, with its last spec."""
+        world.connection()
+        await left_in(world, kafka=REF)
+        del world.kube.resources[CONNECTIONS, "k", "prod"]
+        await restarted(world)
+        await restored(world)
+
+    async def test_gives_no_new_resource_access(self, world):
+        """What names it meanwhile is refused, as it does not exist."""
+        world.connection()
+        await left_in(world, kafka=REF)
+        del world.kube.resources[CONNECTIONS, "k", "prod"]
+        await restarted(world)
+        await world.until(lambda: world.supervisor._engines.get("c"))
+        world.create("a", name="s", kafka=REF, brokers={"decommission": [2]})
+        world.see()
+        await world.until(lambda: world.state("a", "s") == "ConnectionNotFound")
+        ordered = list(world.real.altered)
+        world.real.arrive()
+        await world.until(lambda: unthrottled(world) and not world.supervisor._engines.get("c"))
+        looked = world.supervisor._book.of_owner(Owner("k", "prod")).changed
+        for _ in range(3):  # and is not connected to again
+            looked.set()
+            await world.until(lambda: not looked.is_set())
+            assert not world.supervisor._engines.get("c")
+        assert world.real.altered == ordered
+
+    async def test_that_was_created_again(self, world):
+        """The new one has the cluster."""
+        world.connection()
+        await left_in(world, kafka=REF)
+        del world.kube.resources[CONNECTIONS, "k", "prod"]
+        await restarted(world)
+        await world.until(lambda: world.supervisor._engines.get("c"))
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        world.real.arrive()
+        await world.until(lambda: unthrottled(world))
+        assert world.supervisor._engines.get("c")
+
+    async def test_another_one_has_the_cluster_meanwhile(self, world, monkeypatch):
+        """The deleted one does not take it back, also before the next look at the records."""
+
+        async def not_yet(_):
+            return None
+
+        world.connection()
+        await left_in(world, kafka=REF)
+        del world.kube.resources[CONNECTIONS, "k", "prod"]
+        await restarted(world)
+        await world.until(lambda: world.supervisor._engines.get("c"))
+        monkeypatch.setattr(unfinished_work.UnfinishedWork, "_look", not_yet)
+        world.connection(name="new")
+        await world.until(lambda: world.owner == {"namespace": "k", "connection": "new"})
+        await world.until(lambda: [known.owner.connection for known in world.supervisor._book] == ["new"])
+        assert world.state("k", "new", CONNECTIONS) == "Connected"
+        world.real.arrive()
+        await world.until(lambda: unthrottled(world))
+        assert world.owner == {"namespace": "k", "connection": "new"}
+
+
+class TestOfAnEarlierVersion:
+    async def test_without_a_connection_on_record(self, world, caplog):
+        """Nothing is guessed: the log says what can be done."""
+        caplog.set_level(logging.WARNING)
+        await left_in(world)
+        name = next(name for name in world.kube.config_maps if name.startswith("binding-"))
+        data = world.kube.config_maps[name]["data"]
+        data["binding.json"] = data["binding.json"].replace('"connection":"{', '"before":"{')
+        await restarted(world)
+        await world.until(lambda: "how to connect is not on record" in caplog.text)
+        assert list(world.supervisor._book) == []
