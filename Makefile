@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # tests/workers.py assigns the tests to the workers.
 WORKERS := --numprocesses 6 --no-loadscope-reorder
 
-.PHONY: install demo demo-local demo-load test e2e contract-all soak-property soak-short soak broken-rules optima e2e-node images fleet servers crds docs-diagrams chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-engine bench-pipeline bench-fleet bench-load clean help
+.PHONY: install demo demo-local demo-load test e2e contract-all soak-property soak-short soak broken-rules optima e2e-node images release fleet servers crds docs docs-diagrams docs-pictures chart lint bench bench-plan bench-hashes bench-files bench-throttle bench-engine bench-schedule bench-tool bench-pipeline bench-fleet bench-load clean help
 
 install: $(STAMP)  ## create .venv with the operator, the pipeline and the development tools
 
@@ -43,6 +43,7 @@ test: servers  ## run lint and the tests, including end-to-end tests on real clu
 	wait $$lint || { echo "lint failed, see above" >&2; exit 1; }; exit $$failed
 
 e2e: servers  ## run all end-to-end tests, including the long ones
+	@e2e/bench/prerequisites.sh browser
 	@failed=0; $(PYTHON) -m pytest e2e -m "not node and not alone" $(WORKERS) || failed=$$?; \
 	$(PYTHON) -m pytest e2e -m alone || failed=$$?; \
 	$(PYTHON) -m pytest tests/pipeline -m campaign --numprocesses 0 || failed=$$?; exit $$failed
@@ -75,6 +76,11 @@ images: install  ## as root: build the images and print their sizes
 	@e2e/bench/prerequisites.sh node
 	@$(PYTHON) -m e2e.node.images
 
+release: install  ## write wheel, sdist, chart, command line, krew manifest, SBOM and checksums into dist/, twice, and compare; ten minutes
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	@rm -rf dist
+	@$(PYTHON) -m release --twice $(if $(URL),--url $(URL))
+
 fleet: servers  ## run fifty rebalances on ten clusters, one of which hangs; manual test, needs 10 GB
 	@$(PYTHON) -m e2e.fleet
 
@@ -85,10 +91,18 @@ servers: install  ## download Kafka, and build Kubernetes and helm, into the cac
 crds: install  ## regenerate the CRDs (also the chart's) and the field reference from the models
 	@$(PYTHON) -m tests.arch.crd_files
 
-docs-diagrams: install  ## regenerate the diagrams in docs/architecture.md and the table of broken rules in docs/testing.md
+docs: install  ## build the site of the documentation into site/; fails on a broken link
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet
+
+docs-diagrams: install  ## regenerate the diagrams in docs/architecture.md, and the tables in docs/testing.md and docs/metrics.md
 	@$(PYTHON) -m tests.arch.state_diagram docs/architecture.md
 	@$(PYTHON) -m tests.arch.diagrams
 	@$(PYTHON) -m tests.broken_rules.table
+	@$(PYTHON) -m tests.arch.metrics_table
+
+docs-pictures: install  ## take the pictures in docs/pictures again, with a browser
+	@e2e/bench/prerequisites.sh browser
+	@$(PYTHON) -m e2e.pictures
 
 chart: install  ## regenerate the chart's CRDs, table of values and snapshots
 	@$(PYTHON) -m tests.chart.write
@@ -122,6 +136,12 @@ bench-fleet: install  ## plan a hundred clusters in one Spark job and each alone
 bench-engine: install  ## measure what rounds of the engine cost with up to 200,000 planned partitions, and write docs/benchmarks.md; ten minutes
 	@$(PYTHON) -m benchmarks.engine --write docs/benchmarks.md
 
+bench-schedule: install  ## compute how close the choice of steps comes to the shortest possible time, and write docs/benchmarks-schedule.md; half an hour
+	@$(PYTHON) -m benchmarks.schedule --write docs/benchmarks-schedule.md
+
+bench-tool: servers  ## by hand: carry out the same plans with the operator and with Kafka's own tool on real brokers, and write docs/benchmarks-schedule.md; twenty minutes
+	@$(PYTHON) -m benchmarks.kafka_tool --write docs/benchmarks-schedule.md
+
 bench-hashes: install  ## compare plans with recorded ones (benchmarks/results/plan-hashes.json); two minutes
 	@$(PYTHON) -m benchmarks.plan_hashes
 
@@ -132,7 +152,7 @@ bench-load: install  ## time plans by load and a greedy planner on the same clus
 	@$(PYTHON) -m benchmarks.load
 
 clean:  ## delete .venv and generated files; the cache of Kafka and Kubernetes stays
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db
+	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## show this list

@@ -16,6 +16,7 @@ from e2e.bench.judge import Judge
 from e2e.bench.kafka import KafkaCluster, racks_of
 from e2e.bench.kube import KubeCluster
 from e2e.bench.operator import OperatorProcess
+from e2e.bench.ports import release_port, reserve_port
 from e2e.bench.sharing import locked, shared_kube_cluster
 from e2e.lane import NAMESPACE, OPERATOR_NAMESPACE, WATCHED
 from e2e.world import World
@@ -47,9 +48,11 @@ def kube(request: pytest.FixtureRequest) -> Iterator[KubeCluster]:
 @pytest.fixture(scope="package")
 def operator(kube: KubeCluster) -> Iterator[OperatorProcess]:
     """The operator, installed and running; a test that kills it starts it again."""
-    process = OperatorProcess(kube, *WATCHED, namespace=OPERATOR_NAMESPACE).install().start()
+    port = reserve_port()
+    process = OperatorProcess(kube, *WATCHED, namespace=OPERATOR_NAMESPACE, metrics_port=port).install().start()
     yield process
     process.close()
+    release_port(port)
 
 
 @pytest.fixture

@@ -2,18 +2,23 @@
 
 import itertools
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus
 
 import pytest
 
 from e2e.bench.kafka_listeners import ListeningCluster, pkcs8
 from e2e.bench.kafka_properties import SASL_USERS
+from e2e.bench.kube import KubeCluster
 from e2e.bench.load import create_topics
 from e2e.bench.oauth_server import OAuthServer
+from e2e.bench.operator import OperatorProcess
 from e2e.bench.pki import Authority
 from e2e.bench.waiting import wait_until
+from e2e.lane import OPERATOR_NAMESPACE, WATCHED
 from e2e.rebalance import NAMESPACE, state
 from e2e.world import THROTTLE_KIND, World
 
@@ -37,6 +42,17 @@ def kafka(oauth: OAuthServer) -> Iterator[ListeningCluster]:
         cluster.pki.issue("user", "/CN=operator")
         create_topics(cluster, {"guarded": [[1]]})
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def operator(operator: OperatorProcess, kube: KubeCluster) -> Iterator[OperatorProcess]:
+    """The operator of the lane, in the meantime with the most detailed log."""
+    operator.stop()
+    options = (*WATCHED, "--log-level", "debug", "--log-format", "json")
+    detailed = OperatorProcess(kube, *options, identity="detailed", namespace=OPERATOR_NAMESPACE).start()
+    yield detailed
+    detailed.stop()
+    operator.start()
 
 
 class Access:
@@ -111,8 +127,18 @@ class TestMechanisms:
         rebalance = world.rebalance(way.replace("_", "-"), "guarded", kafka=access.of(way))
         rebalance.wait_for("Succeeded")
         told = world.operator.log.read_text() + str(rebalance.get())
-        secrets = (SASL_USERS["operator"], CLIENT_SECRET, "PRIVATE KEY", "eyJ")
-        assert [secret for secret in secrets if secret in told] == []
+        assert [secret for secret in self._secrets(access) if secret in told] == []
+        logged = [json.loads(line) for line in world.operator.log.read_text().splitlines()]
+        assert [line for line in logged if rebalance.name in line["message"]]
+
+    @staticmethod
+    def _secrets(access: Access) -> list[str]:
+        """As they are, and as they are sent: in base64, or quoted in a URL."""
+        plain = [SASL_USERS["operator"], CLIENT_SECRET]
+        key = Path(access.kafka.pki.key("user")).read_text().splitlines()[1]
+        sent = [b64encode(f"operator:{secret}".encode()).decode() for secret in plain] + [quote_plus(CLIENT_SECRET)]
+        encoded = [b64encode(secret.encode()).decode() for secret in plain]
+        return [*plain, *sent, *encoded, key, "PRIVATE KEY", "eyJ"]
 
     @pytest.mark.campaign
     def test_refused(self, world: World, access: Access) -> None:

@@ -10,7 +10,7 @@ import pytest
 from e2e.bench.kube import KubeCluster
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
-from e2e.lane import OPERATOR_NAMESPACE, WATCHED
+from e2e.lane import NAMESPACE, OPERATOR_NAMESPACE, WATCHED
 from e2e.world import World
 from kafka_rebalance.pipeline.duration_fit import learn
 from kafka_rebalance.pipeline.lake import Lake
@@ -33,12 +33,17 @@ def lake(kube: KubeCluster, operator: OperatorProcess, tmp_path: Path) -> Iterat
     operator.start()
 
 
-def test_a_run_leaves_its_steps(world: World, lake: Path) -> None:
-    """Every copy with its bytes, brokers and rates."""
+def test_a_run_leaves_its_steps(world: World, lake: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Every copy with its bytes, brokers and rates; a report shows them."""
+    pages = tmp_path_factory.mktemp("pages")
     topic = world.skewed("history", *[SIZE] * 6)
     before = world.judge.describe_topics(topic)
     throttle = {"leaderRate": str(RATE), "followerRate": str(RATE)}
     rebalance = world.rebalance("history", topic, throttle=throttle, execution={"parallelPartitionCount": 2})
+    rebalance.until("copies are in flight", lambda status: status.get("currentBatchSize"))
+    _report(world, rebalance.name, pages / "running.md")
+    running = (pages / "running.md").read_text()
+    assert running.startswith(f"# KafkaRebalance {NAMESPACE}/{rebalance.name}\n\n**Rebalancing**")
     rebalance.wait_for("Succeeded")
     after = world.judge.describe_topics(topic)
     wait_until("the record of the run", lambda: list(lake.rglob("*.parquet")))
@@ -59,6 +64,18 @@ def test_a_run_leaves_its_steps(world: World, lake: Path) -> None:
         assert 1 <= row["copies_in"] <= 2
     began, ended = (datetime.fromisoformat(str(rows[0][name])) for name in ("run_started_at", "run_ended_at"))
     assert 0 < rows[0]["active_seconds"] <= (ended - began).total_seconds() + 1
+
+    _report(world, rebalance.name, pages / "ended.html", "--history", str(lake))
+    page = (pages / "ended.html").read_text()
+    steps = len({(row["topic"], row["partition"], row["started_at"]) for row in rows})
+    assert f"{steps} of {steps} steps" in page
+    assert f"kafka-rebalance undo {rebalance.name} -n {NAMESPACE}" in page
+
+
+def _report(world: World, name: str, page: Path, *options: str) -> None:
+    """What a user writes; the records of this lane's operator are not in the usual namespace."""
+    where = ("-n", NAMESPACE, "--operator-namespace", OPERATOR_NAMESPACE)
+    world.command("report", name, *where, *options, "-o", str(page))
 
 
 def test_durations_are_learnt_from_real_runs(world: World, lake: Path) -> None:

@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -46,6 +46,18 @@ def create_topics(
     for broker in cluster.running:
         client = cluster.admin(cluster.address(broker))
         wait_until(f"broker {broker} knows the new topics", partial(_all_led, client, assignments))
+
+
+def _ends(admin: Any, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    """The end of each partition whose leader knows that it leads. One call: a consumer would query them one by one."""
+    found = {}
+    for at, end in admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()), request_timeout=120).items():
+        try:
+            found[at] = end.result().offset
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+                raise
+    return found
 
 
 def _all_led(client: Any, assignments: Mapping[str, Sequence[Sequence[int]]]) -> bool:
@@ -223,10 +235,16 @@ class Traffic:
         admin = cluster.admin()
         known = admin.list_topics(timeout=120).topics
         partitions = [*only] or [(topic, number) for topic in topics for number in sorted(known[topic].partitions)]
-        # One call for all partitions: a consumer would query them one by one.
-        latest = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in partitions}
-        ends = admin.list_offsets(latest, request_timeout=120)
-        self._consumer.assign([TopicPartition(at.topic, at.partition, end.result().offset) for at, end in ends.items()])
+        ends: dict[TopicPartition, int] = {}
+
+        def answered() -> bool:
+            # A broker shows that it leads a new partition a moment before it answers for it.
+            asked = {TopicPartition(*partition) for partition in partitions} - ends.keys()
+            ends.update(_ends(admin, asked))
+            return len(ends) == len(partitions)
+
+        wait_until("the leaders of all partitions answer", answered)
+        self._consumer.assign([TopicPartition(at.topic, at.partition, end) for at, end in ends.items()])
         return partitions
 
     def _guarded(self, work: Any) -> None:

@@ -7,6 +7,7 @@ is started with the installed command, never imported.
 import os
 import signal
 import sys
+import urllib.request
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,7 +33,12 @@ class OperatorProcess:
     """
 
     def __init__(
-        self, kube: KubeCluster, *arguments: str, identity: str = "operator", namespace: str = NAMESPACE
+        self,
+        kube: KubeCluster,
+        *arguments: str,
+        identity: str = "operator",
+        namespace: str = NAMESPACE,
+        metrics_port: int = 0,
     ) -> None:
         self._kube = kube
         self._namespace = namespace
@@ -40,6 +46,7 @@ class OperatorProcess:
         self._child: Child | None = None
         self._seen = 0
         self.identity = identity
+        self.metrics_port = metrics_port
         self.log = kube.directory / f"{namespace}-{identity}.log"
 
     @property
@@ -80,6 +87,11 @@ class OperatorProcess:
         """Its log since the last start."""
         return self._text()[self._seen :]
 
+    def metrics(self) -> str:
+        """What Prometheus gets if it scrapes the operator now."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=30) as answer:
+            return str(answer.read().decode())
+
     def launch(self) -> Self:
         """Start it with its service account, without waiting."""
         if self.running:
@@ -88,6 +100,7 @@ class OperatorProcess:
         self._seen = len(self._text())
         command = [str(Path(sys.executable).parent / "kafka-rebalance"), "operator", *self._arguments]
         command += ["--identity", self.identity, "--own-namespace", self._namespace]
+        command += ["--metrics-port", str(self.metrics_port)]
         env = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONUNBUFFERED": "1"}
         self._child = Child(command, log=self.log, env=env, cwd=self._kube.directory)
         return self

@@ -6,6 +6,7 @@
 #   prerequisites.sh python bench    for the demo and the tests
 #   prerequisites.sh bench node      for `make e2e-node`
 #   prerequisites.sh brokers         for `make demo-local`
+#   prerequisites.sh browser         for the test of the report's page in `make e2e`
 set -eu
 
 missing=""
@@ -43,6 +44,9 @@ look() {
         brokers)
             look_for_brokers
             ;;
+        browser)
+            command -v chromium >/dev/null || need chromium
+            ;;
         node)
             # The kind provider needs Docker and kind, which this script does not install.
             [ "${E2E_PROVIDER:-own}" = own ] || continue
@@ -55,7 +59,7 @@ look() {
             command -v ip >/dev/null || need iproute2
             ;;
         *)
-            echo "usage: $0 python|bench|brokers|node ..." >&2
+            echo "usage: $0 python|bench|brokers|browser|node ..." >&2
             exit 2
             ;;
         esac
