@@ -32,7 +32,7 @@ class TestHtml:
     def test_of_a_plan(self):
         """What is not known of a plan that nobody has begun is not there."""
         page = html_page(report(curve=CURVE))
-        for heading in ("Before and after", "What is copied from where", "Balance against moves", "Why", "Partitions"):
+        for heading in ("Before and after", "Copies between brokers", "Balance against moves", "Why", "Partitions"):
             assert f"<h2>{heading}</h2>" in page
         assert "<h2>Conditions</h2>" not in page
         assert "2 replicas share a rack." in page
@@ -40,7 +40,7 @@ class TestHtml:
 
     def test_of_a_run(self):
         page = html_page(report(course=course(record=record()), command="kafka-rebalance approve r -n kafka"))
-        for heading in ("Next", "Course of the run", "In flight", "Left alone", "Conditions"):
+        for heading in ("Next", "Progress of the run", "In flight", "Skipped partitions", "Conditions"):
             assert f"<h2>{heading}</h2>" in page
         assert "3 of 3 steps" in page
         assert "orders-7" in page
@@ -48,7 +48,7 @@ class TestHtml:
     def test_an_empty_plan(self):
         page = html_page(report(flows=(), partitions=(), state="Nothing to do"))
         assert "<h2>Partitions</h2>" not in page
-        assert "<h2>What is copied from where</h2>" not in page
+        assert "<h2>Copies between brokers</h2>" not in page
 
     def test_partitions_that_could_not_be_read(self):
         assert "<h2>Partitions</h2>" not in html_page(report(partitions=None))
