@@ -74,7 +74,7 @@ class Reason(StrEnum):
     OVERRIDDEN = "Overridden", "annotations override settings of the spec for a time"
     OVERRIDE_INVALID = (
         "OverrideInvalid",
-        "an annotation that is to override a setting cannot be read, and has no effect",
+        "the annotation of an override cannot be read, and has no effect",
     )
     VERSION_RECORDED = "VersionRecorded", "the behaviour of this Kafka version is on record"
     VERSION_NOT_RECORDED = "VersionNotRecorded", "the behaviour of this Kafka version is not on record"

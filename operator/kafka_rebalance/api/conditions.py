@@ -127,10 +127,10 @@ def overridden(
     generation: int,
     now: datetime,
 ) -> tuple[Condition, ...]:
-    """Set Overridden: True with what holds instead of the spec, False if annotations cannot be read, else absent."""
+    """Set Overridden: True with the overrides in force, False if annotations cannot be read, else absent."""
     if not in_force and not problems:
         return remove_condition(conditions, ConditionType.OVERRIDDEN)
-    message = "; ".join([*in_force, *(f"{problem}; it counts for nothing" for problem in problems)])
+    message = "; ".join([*in_force, *(f"{problem}; it has no effect" for problem in problems)])
     reason = Reason.OVERRIDDEN if in_force else Reason.OVERRIDE_INVALID
     kind = ConditionType.OVERRIDDEN
     return set_condition(conditions, kind, bool(in_force), reason, message, generation=generation, now=now)

@@ -1,7 +1,7 @@
-"""Overrides of single settings by annotations, for a limited time: what a person decides at 3 a.m. wins over Git.
+"""Overrides of single settings by annotations, which take precedence over the spec for a limited time.
 
-A controller that applies the spec from Git again and again leaves annotations alone that it does not know. An override
-ends by itself, so that Git is right again. Pure: ``now`` is an argument.
+A controller that keeps applying the spec from Git does not remove annotations that are not in Git. An override expires
+by itself; then the spec applies again. Pure: ``now`` is an argument.
 """
 
 import json
@@ -102,7 +102,7 @@ _Spec = TypeVar("_Spec", KafkaRebalanceSpec, KafkaReassignmentThrottleSpec)
 
 @dataclass(frozen=True, slots=True)
 class Overridden(Generic[_Spec]):
-    """A spec with what is in force instead of it. ``problems``: why annotations count for nothing."""
+    """The effective spec, with the overrides in force. ``problems``: why annotations have no effect."""
 
     spec: _Spec
     in_force: tuple[OverrideInForce, ...] = ()
@@ -149,7 +149,7 @@ def overridden_throttle(
 
 
 class _Annotations:
-    """Reads the overrides of one resource, and collects what holds and what cannot be read."""
+    """Reads the overrides of one resource, and collects those in force and those that cannot be read."""
 
     def __init__(self, annotations: Mapping[str, str], now: datetime) -> None:
         self._annotations, self._now = annotations, now

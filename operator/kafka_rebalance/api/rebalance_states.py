@@ -51,7 +51,7 @@ class GroupOfStates:
 _DONE, _IN_PROGRESS, _STUCK = ReadySummary.DONE, ReadySummary.IN_PROGRESS, ReadySummary.STUCK
 
 FIRST: tuple[Node, ...] = (Reason.PLANNING, Reason.QUEUED, StateGroup.ENDED)
-"""What the first status of a resource says. Ended: it was carried out, and then restored from a backup."""
+"""The states of a first status. Ended: the resource had ended before it was restored from a backup."""
 
 _UNDONE_NEXT: tuple[Node, ...] = (
     Reason.UNDOING,

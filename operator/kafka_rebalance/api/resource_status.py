@@ -42,8 +42,8 @@ class OverrideRow(ApiModel):
     """A setting that an annotation overrides for a time."""
 
     setting: ShortText = Field(description="The setting of the spec.")
-    value: Annotated[str, Field(max_length=128)] = Field(description="What holds instead of the spec.")
-    until: Timestamp = Field(description="When the spec holds again.")
+    value: Annotated[str, Field(max_length=128)] = Field(description="The value in force.")
+    until: Timestamp = Field(description="When the override expires and the spec applies again.")
     reason: Annotated[str, Field(max_length=200)] = Field(default="", description="The reason in the annotation.")
 
 

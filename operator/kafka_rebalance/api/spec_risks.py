@@ -1,6 +1,6 @@
-"""Settings that are valid and meant, and that a reviewer should see: for `lint` before they reach a cluster. Pure.
+"""Valid settings with a risk that a reviewer should see. `lint` reports them. Pure.
 
-Not in the condition SpecWarning: who has decided so does not need to read it again at each look.
+The condition SpecWarning does not report them: a user who has chosen such a setting needs no permanent warning.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ MANY_PARTITIONS = 1000
 MANY_REPLICAS = 3
 """Of one partition in one step: each needs its space on disk until the step ends."""
 FEW_BROKERS = 1
-"""That may be emptied without approval: a person takes them one after the other."""
+"""Brokers that one plan may empty without approval."""
 
 
 def rebalance_risks(spec: KafkaRebalanceSpec) -> Iterator[str]:
@@ -33,7 +33,7 @@ def rebalance_risks(spec: KafkaRebalanceSpec) -> Iterator[str]:
         )
     if len(leaving) > FEW_BROKERS and spec.approval.policy is not ApprovalPolicy.MANUAL:
         yield (
-            f"spec.brokers.decommission: {len(leaving)} brokers are emptied, and nobody sees the plan before; set "
+            f"spec.brokers.decommission: {len(leaving)} brokers are emptied without a review of the plan; set "
             "spec.approval.policy: Manual"
         )
     if spec.replication_factor == 1:

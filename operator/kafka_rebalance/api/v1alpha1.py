@@ -37,7 +37,7 @@ FINALIZER = f"{GROUP}/rollback"
 UNDO_ANNOTATION = f"{GROUP}/undo"
 """Undoes a succeeded run. The value is the hash of its plan, so that it cannot undo another one."""
 COMPLETED_ANNOTATION = f"{GROUP}/completed"
-"""Written by the operator when a run has ended: what it must not carry out again for a resource that is restored."""
+"""Written by the operator when a run has ended, so that the resource is not executed again after it is restored."""
 PLANNING_FIELDS = frozenset(
     {"strategy", "topics", "brokers", "goals", "replicationFactor", "assignment", "offlinePolicy"}
 )
@@ -112,9 +112,9 @@ class KafkaReassignmentThrottle(ApiModel):
     unread: str = ""
     """Why the newest spec is invalid; ``spec`` is then the last valid one. Empty: ``spec`` is the newest."""
     given: KafkaReassignmentThrottleSpec | None = None
-    """The spec of the resource, where ``spec`` is that with overrides. None: they are the same."""
+    """The spec without overrides, if ``spec`` has some. None: they are the same."""
     overrides: tuple[OverrideInForce, ...] = ()
-    """What ``spec`` has from annotations."""
+    """The overrides in ``spec``."""
     override_problems: tuple[str, ...] = ()
     """Annotations that cannot be read."""
 

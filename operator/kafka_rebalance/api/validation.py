@@ -53,7 +53,7 @@ def validate(model: type[_Model], value: Any, path: str) -> _Model:
 
 
 def _first_causes(problems: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Without the lists that are too short only because pydantic counts their valid entries."""
+    """Remove the errors about lists that are too short only because pydantic does not count invalid entries."""
     within = {problem["loc"][:depth] for problem in problems for depth in range(len(problem["loc"]))}
     return [problem for problem in problems if problem["type"] != "too_short" or problem["loc"] not in within]
 

@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.5
 _TTL = "ttlSecondsAfterFinished"
-"""Has no effect here: the directory is the record of what was carried out."""
+"""Ignored here: without the resource, the next run would execute the file again."""
 _RESTORE_LOOKS = 120
 """How often the end looks whether throttles are restored: a dead broker must not keep the run from ending."""
 _REQUEST_LOOK_SECONDS = 0.1
@@ -119,7 +119,7 @@ async def run_locally(
     requests = ChangeRequests(settings.directory)
     try:
         await asyncio.to_thread(requests.open)
-        await carry_out_waiting(kube, requests)  # of a run that was killed, before the file may change their resources
+        await carry_out_waiting(kube, requests)  # those to a killed run come before the file
         order = await order_of(kube, *manifests.where, back=settings.back)
         if order is None:
             return Ended(End.DONE, "nothing to roll back")
@@ -181,14 +181,14 @@ async def _supervised(
 
 @contextlib.asynccontextmanager
 async def _taking(kube: DirectoryObjects, requests: ChangeRequests) -> AsyncIterator[None]:
-    """Carry out what commands hand in. After that, they find the directory unlocked and change it themselves."""
+    """Apply the requests of commands while the context is open. Afterwards commands lock the directory themselves."""
 
     async def take() -> None:
         while True:
             try:
                 await carry_out_waiting(kube, requests)
             except RebalanceError as error:
-                log.warning("a change that was handed in waits: %s", error.message)
+                log.warning("the change of a command is delayed: %s", error.message)
             await asyncio.sleep(_REQUEST_LOOK_SECONDS)
 
     taking = asyncio.create_task(take())

@@ -1,6 +1,6 @@
-"""``GET /metrics`` for Prometheus, on a port of its own: who may scrape need not reach the probes.
+"""``GET /metrics`` for Prometheus, on a separate port, so that a NetworkPolicy can allow it without the probes.
 
-The samples are read in the operator's loop, between two steps of the engines: one answer shows one moment.
+The samples are read in the operator's event loop, between two steps of the engines, so that they are consistent.
 """
 
 from contextlib import AbstractAsyncContextManager

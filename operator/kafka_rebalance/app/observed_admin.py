@@ -1,4 +1,4 @@
-"""A Kafka client whose calls are counted, and whose changes are audited. It changes no argument, answer and error."""
+"""A Kafka client that counts its calls and audits its changes. Arguments, answers and errors pass unchanged."""
 
 import time
 from collections.abc import Collection, Coroutine, Iterable, Mapping
@@ -110,7 +110,7 @@ class _ObservedAdmin:
     async def _changed(
         self, call: str, about: Mapping[K, Mapping[str, object]], answer: Coroutine[Any, Any, dict[K, V]]
     ) -> dict[K, V]:
-        """``about``: the fields of each change in the audit log. Without an answer it may have been carried out."""
+        """``about``: the fields of each change in the audit log. Without an answer Kafka may have made the change."""
         answers: Mapping[K, V] = {}
         lost = "cancelled"
         try:

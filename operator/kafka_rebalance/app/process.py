@@ -72,7 +72,7 @@ class _Parts:
     watch: Watch | None = None
 
     def samples(self) -> Iterator[Sample]:
-        """For the metrics. A standby knows nothing of clusters."""
+        """For the metrics. A standby has no clusters."""
         yield Sample("leader", (), self.lease.is_leader())
         if self.supervisor is not None:
             yield from self.supervisor.samples()

@@ -1,4 +1,4 @@
-"""Answers HTTP requests on a port, in the loop of the program: while that is blocked, there is no answer."""
+"""An HTTP server in the event loop of the program. It does not answer while the loop is blocked."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

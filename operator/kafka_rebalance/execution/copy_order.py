@@ -1,9 +1,10 @@
 """Which copy to start next: balances bytes over sources and destinations, so that no broker is overloaded or idle.
 
 A pipe leads from a leader to the first new replica of a call; calls with more new replicas have pipes of their own.
-The pipe whose ends have the fewest copies in flight for the work that they have left is next, with its largest
-partition: the broker with the most work gets the largest share, and the longest copy does not start last. Nor is a
-partition of several steps left with so small a share of a broker that it would end after everything else.
+The next pipe is the one whose ends have the fewest copies in flight in proportion to the bytes that they still have to
+copy, and its largest partition is copied first. So the broker with the most work gets the largest share, and the
+longest copy does not start last. If a partition needs several steps, the number of copies that share its brokers is
+limited, so that it does not end after all others.
 
 Arrays, because hundreds of thousands of copies may be ready; and since traffic only grows while choosing, a copy that
 does not fit once is dropped. ``Pipes`` counts in the ``Traffic`` of one call of ``schedule``.
@@ -25,7 +26,7 @@ BytesInOut = tuple[Mapping[BrokerId, int], Mapping[BrokerId, int]]
 _FINE = 2**50
 _NEVER = int(np.iinfo(np.int64).max)
 _FEWEST = 4
-"""How many copies may share a broker in any case."""
+"""Lower bound of the number of copies that may share a broker."""
 
 
 def admits(cap: int | None, used: int, more: int) -> bool:
@@ -34,7 +35,7 @@ def admits(cap: int | None, used: int, more: int) -> bool:
 
 
 def together(waiting: Iterable[BytesInOut | None]) -> BytesInOut | None:
-    """What all have to copy; None: not known of each."""
+    """The sum of all; None if one of them is not known."""
     into, out_of = Counter[BrokerId](), Counter[BrokerId]()
     for known in waiting:
         if known is None:
@@ -65,7 +66,7 @@ class Traffic:
         # Bytes, plus one for each copy, so that copies of unknown or no size are spread as well.
         self.load_into: defaultdict[BrokerId, int] = defaultdict(int)
         self.load_out_of: defaultdict[BrokerId, int] = defaultdict(int)
-        # Where that is known: the copies, and the most bytes that a partition with one still lacks in all its steps.
+        # Copies of partitions with known chains: how many, and the most bytes that one chain still lacks.
         self.chained_into: defaultdict[BrokerId, int] = defaultdict(int)
         self.chained_out_of: defaultdict[BrokerId, int] = defaultdict(int)
         self.longest_into: defaultdict[BrokerId, int] = defaultdict(int)
@@ -105,7 +106,7 @@ class Traffic:
         return min(cap, self._most(self.longest_out_of[broker]) - chained) if chained else cap
 
     def weight_into(self, broker: BrokerId) -> int:
-        """The broker with the least is next: the bytes in flight, or how many copies share its work."""
+        """The broker with the lowest weight is next: bytes in flight, or copies in proportion to its bytes to copy."""
         load = self.load_into[broker]
         if self._waiting is None:
             return load
@@ -126,7 +127,7 @@ class Traffic:
         """
         if self._waiting is None or not longest:
             return _NEVER
-        if self._most_work is None:  # a choice changes nothing: what no longer waits is in flight
+        if self._most_work is None:  # constant while choosing: bytes only change from waiting to in flight
             into, out_of = Counter(self._waiting[0]), Counter(self._waiting[1])
             into.update(self.load_into)
             out_of.update(self.load_out_of)

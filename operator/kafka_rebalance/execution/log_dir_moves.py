@@ -135,7 +135,7 @@ def _judge_as_placed(
 ) -> LogDirStatus:
     if move.broker not in seen.brokers:
         if direction is Direction.ROLLBACK and goal_of(move, direction) is None:
-            return _DONE  # the replica goes with the rollback of its partition, whatever log dir it is in
+            return _DONE  # the rollback of its partition removes the replica
         return _wait(Reason.LOG_DIRS_UNKNOWN, f"broker {move.broker} does not describe its log dirs; retrying")
     place, goal = seen.places.get(move.key, _NOWHERE), goal_of(move, direction)
     known = {move.before, move.after, move.origin}

@@ -137,7 +137,7 @@ class Tally:
 def _untouched(
     move: PartitionMove, status: PartitionStatus | None, state: PartitionState | None, direction: Direction
 ) -> BrokerId | None:
-    """The leader of a partition that is where it starts and has everything ahead; None: its share has to be kept."""
+    """The leader of a partition that has not moved yet, which determines its share; None: the share is stored."""
     if state is None or status is None or state.adding or state.removing or status.phase not in _AHEAD:
         return None
     start = move.origin if direction is Direction.FORWARD else move.target
@@ -147,7 +147,7 @@ def _untouched(
 
 
 def _in_full(kept: _Share | BrokerId, move: PartitionMove, direction: Direction) -> _Share:
-    """The share that is kept, or that follows from the leader of an untouched partition."""
+    """The stored share, or the one of an untouched partition, computed from its leader."""
     if isinstance(kept, _Share):
         return kept
     forward = direction is Direction.FORWARD

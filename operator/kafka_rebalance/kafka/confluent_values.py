@@ -77,7 +77,7 @@ def leader_of(info: TopicPartitionInfo) -> BrokerId | None:
 def partition_states(answers: Mapping[str, Any]) -> dict[TopicPartition, PartitionState]:
     """The partitions of the topics that were described, without reassignments; an answer may be an error instead."""
     states: dict[TopicPartition, PartitionState] = {}
-    share = dict[Any, Any]().setdefault  # most partitions have the lists of others: half the memory of a large cluster
+    share = dict[Any, Any]().setdefault  # equal lists are one object, which halves the memory of a large cluster
     with without_collector():
         for name, answer in answers.items():
             if isinstance(answer, KafkaError):

@@ -1,7 +1,8 @@
 """The owners of the Kafka clusters, in the operator's own namespace: one ConfigMap for each cluster id.
 
-Each decision reads the record again, so that a restart of the operator makes no difference. An administrator says with
-an annotation that a server is the cluster, although nothing on record shows it. The next write takes that in.
+Each decision reads the record again, so that a restart of the operator makes no difference. With an annotation, an
+administrator confirms that a server belongs to the cluster although nothing on record shows it. The next write of the
+record replaces the annotation.
 """
 
 from collections.abc import Iterable
@@ -53,7 +54,7 @@ class BindingStore:
         await self._writes.delete(object_name(_KIND, cluster_id))
 
     def how_to_confirm(self, cluster_id: str, servers: Iterable[str]) -> str:
-        """The command that says that these bootstrap servers lead to the cluster, for messages."""
+        """The command that confirms these bootstrap servers, for messages."""
         name, value = object_name(_KIND, cluster_id), ",".join(sorted(servers))
         return f"kubectl annotate -n {self._kube.namespace} configmap/{name} --overwrite {_CONFIRMED}={value}"
 

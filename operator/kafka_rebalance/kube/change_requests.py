@@ -1,8 +1,7 @@
-"""Changes that other processes hand in to the run that has the directory with the records.
+"""Changes that commands submit to the run that has the lock of the directory with the records.
 
-A request is a file. The run carries it out and removes it, in this order: a run that is killed in between carries it
-out again, and finds that the resource version is no longer the one that was seen, or that the resource is gone. There
-is no answer: the process that asked reads the resource again.
+A request is a file. The run applies it, and then removes it. If the run is killed in between, the next run tries it
+again and finds another resource version, or no resource. There is no answer: the command reads the resource again.
 """
 
 import json
@@ -43,7 +42,7 @@ class ChangeRequests:
         return name
 
     def open(self) -> None:
-        """For the run: let others hand in, and remove what a killed one has left unfinished."""
+        """For the run: create the directory, and remove the unfinished files of killed commands."""
         self._directory.mkdir(mode=0o700, exist_ok=True)
         for entry in os.scandir(self._directory):
             if not entry.name.endswith(_ENDING):

@@ -1,7 +1,7 @@
 """The objects in a directory, for a command beside the run that uses them: a client as `KubeClient` is.
 
-A change is handed in to the run, which has the directory locked. Without a run, the client locks the directory for the
-time of the change. Which of the two it is may change at any moment: a run starts, ends or is killed.
+The client submits a change to the run, which has the directory locked. Without a run, the client locks the directory
+for the time of the change. A run may start, end or be killed at any moment.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class DirectoryClient(DirectoryObjects):
     async def patch(
         self, plural: str, namespace: str, name: str, patch: Mapping[str, Any], resource_version: str
     ) -> Json | None:
-        """Hand it in, or do it. Refused("InvalidSpec") as by the API server."""
+        """Submit the patch to the run, or apply it here. Refused("InvalidSpec") as by the API server."""
         found = await self.get(plural, namespace, name)
         if found is None:
             return None
@@ -55,13 +55,13 @@ class DirectoryClient(DirectoryObjects):
         return found
 
     async def delete_resource(self, plural: str, namespace: str, name: str, uid: str) -> bool:
-        """Hand it in, or do it."""
+        """Submit the deletion to the run, or delete the resource here."""
         found = await self.get(plural, namespace, name)
         await self._carried_out(ChangeRequest(plural, namespace, name, uid))
         return found is not None
 
     async def _carried_out(self, request: ChangeRequest) -> bool:
-        """False: done here, and accepted. True: the run has taken the request, and may have found it outdated."""
+        """False: applied here. True: the run has taken the request, and may have found it outdated."""
         handed_in = ""
         for _ in range(_LOOKS):
             if (files := await asyncio.to_thread(self._locked)) is not None:
@@ -90,7 +90,7 @@ class DirectoryClient(DirectoryObjects):
         return False
 
     def _locked(self) -> RecordFiles | None:
-        """None: a run has the directory."""
+        """None: a run has the lock."""
         try:
             return RecordFiles.to_write(self._directory, command=True)
         except Refused as refused:
@@ -109,7 +109,7 @@ async def carry_out(kube: DirectoryObjects, request: ChangeRequest) -> None:
 
 
 async def carry_out_waiting(kube: DirectoryObjects, requests: ChangeRequests) -> None:
-    """For the run: all requests. Transient("RecordsNotWritten"): the rest still waits."""
+    """For the run: apply all requests. Transient("RecordsNotWritten"): the remaining ones stay."""
     for name, request in await asyncio.to_thread(lambda: list(requests.waiting())):
         if request is None:
             log.warning("the request %s is not valid: it is removed", name)

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _RECORDS = "configmaps"
 _WHOLE = ("throttle",)
-"""Fields of a spec whose parts exclude each other: merged they could be invalid."""
+"""Fields of a spec that are replaced as a whole, because their parts exclude each other."""
 LAST_APPLIED = "lastApplied"
 """The spec of the manifest that was applied last, beside the resource's own fields."""
 
@@ -80,7 +80,7 @@ class DirectoryObjects:
     async def apply(self, plural: str, manifest: Mapping[str, Any]) -> Json:
         """Create the resource, or merge into it what has changed in the manifest since it was last applied.
 
-        So what commands have changed meanwhile stays, as long as the manifest says the same about it.
+        So a field that a command has changed keeps its value until the manifest changes it.
         """
         wanted = manifest["metadata"]
         namespace, name = wanted["namespace"], wanted["name"]

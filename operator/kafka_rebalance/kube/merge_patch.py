@@ -18,7 +18,7 @@ def merge_patch(found: Any, patch: Any) -> Any:
 
 
 def merge_difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that makes ``after`` of ``before``."""
+    """The merge patch that turns ``before`` into ``after``."""
     patch: dict[str, Any] = dict.fromkeys(before.keys() - after.keys())
     for key, value in after.items():
         if key not in before or not isinstance(value, Mapping) or not isinstance(before[key], Mapping):

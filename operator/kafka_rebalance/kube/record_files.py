@@ -154,7 +154,7 @@ def replace_file(path: Path, data: bytes) -> None:
     try:
         file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            if os.geteuid() == 0:  # what root writes here, the user of the directory must be able to read
+            if os.geteuid() == 0:  # the user of the directory must be able to read it
                 owner = os.stat(path.parent)
                 os.fchown(file, owner.st_uid, owner.st_gid)
             _write_whole(file, data)

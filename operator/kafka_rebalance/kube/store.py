@@ -238,8 +238,8 @@ class RunStore:
 class LedgerStore:
     """The throttle ledger of each Kafka cluster: JSON of any size. `execution.ledger_json` defines its fields.
 
-    ``owner``: with whose client what is saved here is set. It is on record beside the ledger too, in case the binding
-    is lost: whoever gets the cluster gets what is to be restored.
+    ``owner``: the owner of the cluster, whose client sets the configs in the ledger. It is stored with the ledger, so
+    that a lost binding can be created again for the same owner.
     """
 
     def __init__(self, kube: KubeObjects, owner: Owner | None = None) -> None:
@@ -274,7 +274,7 @@ class LedgerStore:
         await self._blobs.write(self._blobs.name(cluster_id), "", payload, {"clusterId": cluster_id, **owner})
 
     async def owner(self, cluster_id: str) -> Owner | None:
-        """With whose client the ledger was saved; None: not known. StoredStateCorrupt if it is damaged."""
+        """The owner that is stored with the ledger; None: not known. StoredStateCorrupt if it is damaged."""
         blob = await self._blobs.read(self._blobs.name(cluster_id))
         namespace, _, connection = (blob.attributes.get(_OWNER, "") if blob is not None else "").partition("/")
         return Owner(namespace, connection) if namespace else None

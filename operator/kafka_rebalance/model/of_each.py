@@ -1,4 +1,4 @@
-"""One field of each of many values, as a mapping: looked up when it is asked for, and not copied."""
+"""One field of each of many values, as a mapping that looks the field up and copies nothing."""
 
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
@@ -20,7 +20,7 @@ class OfEach(Mapping[K, V], Generic[K, V]):
         return self._field(self._values[key])  # type: ignore[no-any-return]
 
     def get(self, key: K, default: Any = None) -> Any:
-        """Faster than by the exception of a missing key."""
+        """Faster than ``Mapping.get``, which catches KeyError."""
         value = self._values.get(key)
         return default if value is None else self._field(value)
 

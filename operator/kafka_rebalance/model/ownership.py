@@ -29,8 +29,8 @@ class Binding:
     ``topics``: ids of a few topics by name; empty: none was known. ``servers``: the bootstrap servers by which the
     owner reaches it, as host:port. ``recognised``: former owners with work there, when the cluster that they had was
     seen to be this one, by a topic. ``connection``: the last connection of the owner that led there, as JSON of
-    ``spec.kafka``, in which Secrets are only named; empty: not known. ``confirmed``: the bootstrap servers of which an
-    administrator says that they lead to this cluster.
+    ``spec.kafka``, which names Secrets; empty: not known. ``confirmed``: the bootstrap servers that an administrator
+    has confirmed for this cluster.
     """
 
     cluster_id: str

@@ -99,7 +99,7 @@ class Run:
 
     @property
     def restored(self) -> bool:
-        """Whether it is only known from the resource, which was restored without its records."""
+        """Whether it is known only from the annotation of a resource that was restored without its records."""
         return not self.run_id
 
     @property

@@ -25,7 +25,7 @@ _SECONDS = 300
 
 
 def java_options() -> tuple[str, ...]:
-    """For the Java of a session: to use the archive if there is one, without a word if it does not fit."""
+    """For the Java of a session: use the archive if there is one, and ignore it silently if it does not fit."""
     file = beside_pyspark()
     return (f"-XX:SharedArchiveFile={file}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off") if file.is_file() else ()
 
@@ -53,7 +53,7 @@ def write(file: Path) -> None:
         with spark_session() as spark:
             build(spark, lake, _CLUSTER, timedelta(days=1), _BEGIN + timedelta(hours=1))
     gateway = SparkContext._gateway  # noqa: SLF001 - nothing public has the process
-    assert gateway is not None  # noqa: S101 - a session was just there
+    assert gateway is not None  # noqa: S101 - a session has just ended
     gateway.shutdown()
     gateway.proc.stdin.close()  # Java ends when its input ends
     gateway.proc.wait(_SECONDS)

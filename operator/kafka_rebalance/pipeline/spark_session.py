@@ -95,8 +95,8 @@ _LATE_OPTIMISATION = (
     "-XX:Tier4CompileThreshold=150000",
     "-XX:Tier4BackEdgeThreshold=400000",
 )
-"""Ten times the defaults: the optimising compiler took two fifths of the CPU of a job that ends within a minute. What
-runs for longer is optimised all the same, so large jobs are as fast."""
+"""Ten times the defaults: the optimising compiler took two fifths of the CPU of a job that ends within a minute. Code
+that runs longer is still optimised, so large jobs are as fast as before."""
 
 
 def _own_java(own: CgroupLimits) -> dict[str, str]:

@@ -61,12 +61,12 @@ class NamedConnection:
 
     @property
     def reach(self) -> Kafka | None:
-        """How to connect, also where that is only to end work."""
+        """The connection settings, also if they are used only to end work."""
         return self.kafka or (self.left if self.unfinished else None)
 
     @property
     def on_record(self) -> str:
-        """How its cluster is reached, for a ``Binding``."""
+        """The connection settings as JSON, for a ``Binding``."""
         kafka = self.reach
         return "" if kafka is None else kafka.model_dump_json(by_alias=True, include=set(Kafka.model_fields))
 
@@ -110,7 +110,7 @@ class NamedConnection:
         return {engine for engine in (self.engine, *self.placed.values()) if engine is not None}
 
     def forgotten_if_gone(self, uid: str) -> bool:
-        """Forget this rebalance if the engine that had it has found that it does not exist any more; whether it has."""
+        """Forget this rebalance if its engine has found that it does not exist any more; returns whether it has."""
         found_gone = uid in self.rebalances and uid in self.placed and uid not in self.placed[uid].rebalances
         if found_gone:
             self.forget(uid)
@@ -119,8 +119,7 @@ class NamedConnection:
     def place(self, rebalance: Rebalance, engine: ClusterEngine, refusal: RebalanceError | None = None) -> None:
         """Give the rebalance to this engine, and take it away from the one that had it. One that is ``busy`` waits.
 
-        ``refusal``: why nothing of it may start there, only end. One that is gone, which the watch has not reported, is
-        forgotten.
+        ``refusal``: why it may only end there. A rebalance whose deletion the watch has not reported is forgotten.
         """
         if self.forgotten_if_gone(rebalance.uid) or (rebalance.uid == self.busy and refusal is None):
             return
@@ -174,11 +173,11 @@ class NamedConnection:
         return ConnectionState(engine.cluster_id, len(info.brokers), problem or engine.problem, info.version, missing)
 
     def read_again(self, uid: str) -> None:
-        """What is stored of this rebalance has changed, and no engine has it."""
+        """Forget what was loaded for this rebalance: its records have changed, and no engine has it."""
         self.rebalances[uid] = Rebalance(self.rebalances[uid].desired)
 
     def begin_anew(self) -> None:
-        """Another owner has the cluster, and the work that was left there. What engines knew is forgotten."""
+        """Forget the state in memory: another owner has the cluster now, with the work that was left there."""
         for uid in list(self.placed):
             self.leave(uid)
         for uid in self.rebalances:
@@ -209,7 +208,7 @@ class ConnectionBook:
         return self._entered(NamedConnection(owner))
 
     def of_unfinished(self, binding: Binding) -> NamedConnection:
-        """By which the owner's work in this cluster is ended. Raises ValueError if the connection is not on record."""
+        """The connection to end the owner's work in this cluster. Raises ValueError if it is not on record."""
         kafka, owner = Kafka.model_validate_json(binding.connection), binding.owner
         if owner.connection:
             connection = self.of_owner(owner)
@@ -235,7 +234,7 @@ class ConnectionBook:
     def outlived(self, metadata: ObjectMeta, plural: str) -> bool:
         """Whether a later resource of this kind and name is known; earlier ones are forgotten.
 
-        Of two only the later can exist: the watch has missed a deletion, or reports it late.
+        Only the later of two can exist: the watch has missed a deletion, or reports it late.
         """
         found: list[tuple[NamedConnection, ObjectMeta]] = []
         for known in self:

@@ -50,8 +50,8 @@ class ClusterEngine:
         self._stores = stores
         self._clock = clock
         self._woken = asyncio.Event()
-        # Not ``self.wake``: without reference cycles an engine that ends frees its memory at once. What a large run
-        # needs is never searched for cycles (``model.bulk.kept_for_long``).
+        # Not ``self.wake``: a reference cycle would keep the memory of an ended engine, because the garbage collector
+        # never searches the data of a large run (``model.bulk.kept_for_long``).
         wake = self._woken.set
         self._rounds = Rounds(info, admin, resources, stores, keeper, load_models, capacity, clock, wake, history)
         self._failures = 0

@@ -54,7 +54,7 @@ class Running(NamedTuple):
 
 
 class Unfinished(NamedTuple):
-    """What is left in a cluster without an engine, and what somebody can do who cannot restore the connection."""
+    """Work that is left in a cluster without an engine. ``way_out``: the advice if the cluster cannot be reached."""
 
     binding: Binding
     work: str
@@ -180,7 +180,7 @@ class Engines:
     async def unfinished(self, owner: Owner | None = None) -> list[Unfinished]:
         """The clusters (of one owner) in which throttles or cordons of ours are in place, and which have no engine.
 
-        The bindings of clusters without any work end if no resource names them. Raises what reading and writing raises.
+        The bindings of clusters without any work end if no resource names them. Raises the errors of the stores.
         """
         found = []
         for binding in await self._owners.bound():
@@ -203,12 +203,13 @@ class Engines:
                 try:
                     await self._renewed(cluster_id)
                 except Exception:
-                    log.exception("cluster %s: what it is known by is not renewed", cluster_id)
+                    log.exception("cluster %s: its brokers and topics on record are not updated", cluster_id)
 
     async def _renewed(self, cluster_id: str) -> bool:
-        """Update by what the cluster is known, as its owner sees it now: topics on record may have been created again.
+        """Store the brokers and topics that the owner's client sees now; returns whether that succeeded.
 
-        Not while it is claimed: the owner's brokers may be down.
+        Topics on record may have been created again. Must not be called while the cluster is claimed: the owner's
+        brokers may be down.
         """
         running = self._running.get(cluster_id)
         if running is None:
@@ -217,7 +218,7 @@ class Engines:
             server = Claimed(await running.admin.describe_cluster(), running.admin)
             await server.judged(partial(self._remember, running, server))
         except RebalanceError as error:
-            log.warning("cluster %s: what it is known by is not renewed: %s", cluster_id, error.message)
+            log.warning("cluster %s: its brokers and topics on record are not updated: %s", cluster_id, error.message)
             return False
         return True
 
@@ -366,7 +367,7 @@ class Engines:
 
 
 def _check_unfinished(connection: NamedConnection, cluster_id: str) -> None:
-    """Where only work is to be ended, nothing is begun in another cluster."""
+    """Refuse another cluster if the connection is only used to end work."""
     only_to_end = connection.kafka is None or not connection.named
     if only_to_end and cluster_id != connection.unfinished:
         message = f"leads to Kafka cluster {cluster_id} now, and not to {connection.unfinished}"

@@ -147,7 +147,7 @@ class RefusedResources:
     async def _give_up(self, connection: NamedConnection, run: Run) -> None:
         """End an open run that has nothing left to move, and may have begun at a server that only claimed the id.
 
-        In the owner's cluster, its end would remove cordons that others have set. Its own stay where they are.
+        Ending it in the owner's cluster would remove cordons of others. The brokers that it has cordoned stay cordoned.
         """
         del self._gone_since[run.uid]
         log.warning(

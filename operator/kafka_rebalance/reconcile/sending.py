@@ -1,7 +1,7 @@
-"""Chooses what a round sends, and sends it: each call is decided by a reading of this round.
+"""Chooses the calls of a round and sends them. Each call is based on a reading of this round.
 
-Calls without a copy are sent first, and what they led to is read at once: an election, the drop after it and the next
-copy need not take three rounds. Copies are sent last, once their throttle is in place.
+Calls without a copy are sent first, and their effects are read at once, so that an election, the drop after it and the
+next copy do not take three rounds. Copies are sent last, once their throttle is in place.
 """
 
 import asyncio
@@ -76,7 +76,7 @@ class Sending:
         """When something was sent last, by the monotonic clock."""
 
     def judge(self, rebalance: Rebalance, look: Look) -> None:
-        """Judge the partitions, and give the plan up if others have made too much of it void."""
+        """Judge the partitions, and plan again if others have made too many moves of the plan void."""
         rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
         replanning = replanning_for_drift(rebalance)
         if replanning is not rebalance.assessment.replanning:
@@ -87,7 +87,7 @@ class Sending:
             rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
 
     async def choose(self, running: list[Rebalance], look: Look) -> dict[str, Orders]:
-        """What to send, within all limits, by the statuses as they are now."""
+        """The calls within all limits, by the statuses as they are now."""
         lists, ruling = self._throttle.list_budget, self._throttle.ruling
         choice = choice_for(running, look.observation.cluster, ruling, self._observer.on_disks, lists)
         large = sum(len(r.record.moves) for r in running) >= MANY
@@ -162,7 +162,7 @@ class Sending:
         look: Look,
         called: dict[str, set[TopicPartition]],
     ) -> tuple[dict[str, Orders], Look]:
-        """Read what these calls led to, and choose again. A partition that shows no effect yet gets no further call."""
+        """Read the effects of these calls, and choose again. A partition without an effect yet gets no further call."""
         before = {r.uid: r.assessment.statuses.by_partition for r in running}
         chosen = {tp for found in orders.values() for tp in named_by(found)}
         again = (chosen - look.fresh).union(*called.values())

@@ -1,8 +1,8 @@
-"""Ends what the operator has begun in a Kafka cluster that no resource names any more.
+"""Restores throttles and cordons in Kafka clusters that no resource names any more.
 
-As long as an operator runs, the engine of a cluster stays until nothing of ours is left there. If the operator is
-restarted meanwhile, only the records say so: the throttle ledger, and the connection in the binding of the cluster.
-Until that work is done no other namespace can have the cluster.
+The engine of a cluster runs until none of them are left there. If the operator is restarted before, only the records
+are left: the throttle ledger, and the connection in the binding of the cluster. Until this work is done no other
+namespace can own the cluster.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 60.0
 """How often to look. The first look comes as long after the start: by then, resources have connected."""
-_TOLD_AGAIN_AFTER = 60
-"""After as many looks, what is left is said again."""
+_WARN_EVERY_LOOKS = 60
+"""The warning about a cluster is repeated after this number of looks."""
 
 
 class UnfinishedWork:
@@ -40,9 +40,9 @@ class UnfinishedWork:
             try:
                 await self._look()
             except RebalanceError as error:
-                log.warning("whether work is left in clusters is not known: %s", error.message)
+                log.warning("cannot find out whether work is left in clusters: %s", error.message)
             except Exception:
-                log.exception("whether work is left in clusters is not known")
+                log.exception("cannot find out whether work is left in clusters")
 
     async def _look(self) -> None:
         found = {unfinished.binding.cluster_id: unfinished for unfinished in await self._engines.unfinished()}
@@ -52,7 +52,7 @@ class UnfinishedWork:
         for unfinished in found.values():
             connection = self._entered(unfinished)
             if connection is None or not connection.named:
-                self._tell(unfinished, connection)
+                self._warn(unfinished, connection)
             if connection is not None:
                 self._connect(connection)
 
@@ -75,11 +75,11 @@ class UnfinishedWork:
         except ValidationError:
             return None
 
-    def _tell(self, unfinished: Unfinished, connection: NamedConnection | None) -> None:
+    def _warn(self, unfinished: Unfinished, connection: NamedConnection | None) -> None:
         binding = unfinished.binding
         looks = self._looks.get(binding.cluster_id, 0)
         self._looks[binding.cluster_id] = looks + 1
-        if looks % _TOLD_AGAIN_AFTER:
+        if looks % _WARN_EVERY_LOOKS:
             return
         if connection is None:
             then = "how to connect is not on record, so a resource has to name the cluster again"

@@ -1,1 +1,1 @@
-"""One picture of a rebalance, for people: a self-contained HTML page, or Markdown. Pure, except for the templates."""
+"""The report of a rebalance for people: a self-contained HTML page, or Markdown. Pure, except for the templates."""

@@ -91,9 +91,9 @@ class Conditioned:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How a run goes, or went. ``phases``: partitions by phase; ``batch``: some of those in flight, of ``in_flight``.
+    """The progress of a run. ``phases``: partitions by phase; ``batch``: some of those in flight, of ``in_flight``.
 
-    ``record``: its steps, where the history has them.
+    ``record``: its steps, if the history has them.
     """
 
     phases: Mapping[str, int] = field(default_factory=dict)
@@ -108,10 +108,10 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All of it. ``whole_cluster``: the brokers' figures are of all replicas, not only of what changes.
+    """The whole report. ``whole_cluster``: the figures of brokers count all replicas, not only those that change.
 
-    ``command``: to be pasted next; ``risks`` and ``why`` are sentences; ``reasons``: of the partitions. ``course``
-    None: it is a plan that nobody has begun. ``partitions`` None: they could not be read.
+    ``command``: the next command to paste; ``risks`` and ``why`` are sentences; ``reasons``: of the partitions.
+    ``course`` None: the plan has not started. ``partitions`` None: they could not be read.
     """
 
     title: str

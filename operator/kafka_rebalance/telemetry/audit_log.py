@@ -1,6 +1,6 @@
-"""The audit log: one line for each change that was ordered in Kafka, with its answer.
+"""The audit log: one line for each change that the operator sends to Kafka, with the answer.
 
-Which resource asked for it, and by which plan, is in the fields that the engine binds around the call.
+The engine binds the resource and the plan around the call, as fields of the line.
 """
 
 import logging

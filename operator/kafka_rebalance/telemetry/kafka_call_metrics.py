@@ -31,7 +31,7 @@ class KafkaCallMetrics:
         )
         self._changes = Counter(
             f"{PREFIX}kafka_changes",
-            "Changes that the operator ordered in Kafka, by Kafka's answer: partitions, replicas, brokers or topics.",
+            "Changes that the operator sent to Kafka, by Kafka's answer: partitions, replicas, brokers or topics.",
             (*CALL, "answer"),
             registry=registry,
         )

@@ -1,7 +1,7 @@
-"""One line per event on stderr: text for people, or JSON for log collectors. Secrets never get here: `kafka.settings`.
+"""One line per event on stderr: text for people, or JSON for log collectors. No line has Secrets: `kafka.settings`.
 
-A JSON line has the fields that are bound where it is written (cluster, resource, generation, plan), and those of its
-own. A line of text has them only in the audit log, because the messages name what they are about.
+A JSON line has the fields that are bound around it (cluster, resource, generation, plan), and its own fields. A line of
+text has them only in the audit log, because other messages name the resource or the cluster.
 """
 
 import logging
@@ -43,7 +43,7 @@ def configure_logging(level: str, *, as_json: bool = False) -> None:
 
 
 class _Ordered:
-    """Puts these fields first, for the eye."""
+    """Puts these fields first, for readers."""
 
     def __init__(self, first: list[str]) -> None:
         self._first = first

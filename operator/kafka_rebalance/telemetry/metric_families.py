@@ -49,7 +49,7 @@ _FAMILIES = (
     Family("stalled", "Whether the condition Stalled is True, so that somebody has to act: 1 or 0.", RESOURCE),
     Family("completed_timestamp_seconds", "When the last run ended, as a Unix time.", RESOURCE),
     Family("started_timestamp_seconds", "When the open run submitted its first step, as a Unix time.", RESOURCE),
-    Family("direction", "Where the open run goes: Forward, Rollback or Revert; always 1.", (*RESOURCE, "direction")),
+    Family("direction", "Direction of the open run: Forward, Rollback or Revert; always 1.", (*RESOURCE, "direction")),
     Family("partitions", "Partitions of the open run by phase. The sum is the number of all.", (*RESOURCE, "phase")),
     Family(
         "held_partitions",
@@ -96,11 +96,11 @@ _FAMILIES = (
     Family("round_problem", "Why the last round failed, or cannot throttle; 1, or no series.", (*CLUSTER, "reason")),
     Family(
         "throttle_ledger_entries",
-        "What the operator has to restore: rates of brokers (kind=rate), lists of topics (list), cordons (cordon).",
+        "Configs to restore: rates of brokers (kind=rate), lists of topics (list), cordons (cordon).",
         (*CLUSTER, "kind"),
     ),
-    Family("throttle_reverts_total", "Times that somebody undid the throttle.", CLUSTER, MetricKind.COUNTER),
-    Family("throttle_contested", "Whether another writer keeps undoing the throttle: 1 or 0.", CLUSTER),
+    Family("throttle_reverts_total", "Times that another writer reverted the throttle.", CLUSTER, MetricKind.COUNTER),
+    Family("throttle_contested", "Whether another writer keeps reverting the throttle: 1 or 0.", CLUSTER),
     Family("foreign_reassignments", "Reassignments of other tools under the throttle of the operator.", CLUSTER),
     Family("missing_permissions", "Permissions that the operator lacks in Kafka.", CLUSTER),
 )

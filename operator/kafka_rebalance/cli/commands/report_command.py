@@ -1,4 +1,4 @@
-"""kafka-rebalance report: one picture of a plan or a run, as a web page or Markdown. Only reads.
+"""kafka-rebalance report: a report of a plan or a run, as a web page or Markdown. Only reads.
 
 Of a plan that `plan` would make, of a plan file, or of a KafkaRebalance: planned, running or finished, on the API
 server or in the directory of `run`.
@@ -71,7 +71,7 @@ def report(
     cluster: BinaryIO | None,
     **given: Any,
 ) -> None:
-    """Write a report: brokers before and after, what is copied from where, and how the run goes.
+    """Write a report: brokers before and after, copies between brokers, and the progress of the run.
 
     With NAME, of that KafkaRebalance; --cluster then adds the replicas that do not move. Without NAME, of the plan that
     `plan` makes with the same options, or of --plan.
@@ -108,7 +108,7 @@ def report(
 
 
 async def _serve(port: int, make: Callable[[], Awaitable[Report]]) -> None:
-    """Until it is interrupted. What is wrong with the name is said at once."""
+    """Serve until interrupted. The first report is made before, so that a wrong name fails at once."""
     await make()
     async with report_served(port, make):
         click.echo(f"http://{HOST}:{port}/ shows the report; Ctrl-C ends it", err=True)

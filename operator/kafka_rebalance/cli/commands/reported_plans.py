@@ -1,4 +1,4 @@
-"""Reports of plans that nobody has begun: made now, or read from a file."""
+"""Reports of plans without a run: made now, or read from a file."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -66,13 +66,13 @@ def report_of_request(now: datetime, **given: Any) -> Report:
 
 
 def report_of_file(cluster: BinaryIO, plan_file: BinaryIO, now: datetime) -> Report:
-    """Of the lists in a plan file, or any reassignment file of Kafka; what it proves is in its summary."""
+    """Of a plan file, or any reassignment file of Kafka. Only the summary of a plan file has a certificate."""
     described = parsed("--cluster", cluster, parse_cluster)
     targets, summary = parsed("--plan", plan_file, lambda data: (parse_reassignment(data), _summary(data)))
     known = {p.tp: p for p in described.partitions}
-    strangers = sorted(tp for tp in targets if tp not in known)
-    if strangers:
-        raise Refused(Reason.UNKNOWN_PARTITION, f"the plan names {strangers[0]}, which the cluster file does not have")
+    missing = sorted(tp for tp in targets if tp not in known)
+    if missing:
+        raise Refused(Reason.UNKNOWN_PARTITION, f"the plan names {missing[0]}, which the cluster file does not have")
     sizes = {p.tp: p.size_bytes for p in described.partitions if p.size_bytes is not None}
     changed = tuple(
         PlannedPartition(tp, known[tp].replicas, target, size_bytes=sizes.get(tp, 0))
@@ -117,7 +117,7 @@ def _spread(found: Any) -> Spread | None:
 
 
 def _curve(request: PlanRequest) -> list[BalancePoint]:
-    """Only of plans that a movement budget may shorten, as of `explain --curve`."""
+    """The points of `explain --curve`. Empty for plans that cannot have a movement budget, and for large ones."""
     budgeted = request.strategy is Strategy.MINIMAL_MOVEMENT and request.replication_factor is None
     if not budgeted or not request.goals.counts or len(request.partitions) > _CURVE_PARTITIONS:
         return []

@@ -35,7 +35,7 @@ _NO_CLUSTER = ClusterFile((), ())
 async def report_of_resource(
     scope: ResourceScope, name: str, cluster: ClusterFile | None, history: str | None
 ) -> Report:
-    """Of a KafkaRebalance with its stored plan. Without the right to read that, only what the status has."""
+    """Of a KafkaRebalance with its stored plan, or only from its status if the user may not read the plan."""
     described = cluster if cluster is not None else _NO_CLUSTER
     async with reading(scope) as kube:
         rebalance = parse_rebalance(await find(kube, scope.namespace, name))

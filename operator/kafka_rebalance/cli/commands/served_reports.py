@@ -1,7 +1,7 @@
-"""A report that is made anew while somebody looks at it, on this machine only and with the rights of the user.
+"""Serves a report that is made again for each request, on this machine only and with the rights of the user.
 
-Browsers send the name that they have looked up as Host: another one than that of this machine means that a page from
-elsewhere has had it resolved to here, and is refused.
+Requests whose Host header does not name this machine are refused, against DNS rebinding: otherwise a web page from
+elsewhere could let its own host name resolve to 127.0.0.1 and read the report.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ HOST = "127.0.0.1"
 _NAMES = {HOST, "localhost"}
 _RELOAD_SECONDS = 5
 _FRESH_SECONDS = 2.0
-"""Several windows share a page."""
+"""Requests within this time get the same page, for example from several windows."""
 
 
 def report_served(port: int, make: Callable[[], Awaitable[Report]]) -> AbstractAsyncContextManager[None]:
@@ -32,7 +32,7 @@ def report_served(port: int, make: Callable[[], Awaitable[Report]]) -> AbstractA
     async def answer(request: web.Request) -> web.StreamResponse:
         nonlocal page, made_at
         if request.host.partition(":")[0] not in _NAMES:
-            raise web.HTTPForbidden(text="this address is not the name of this machine\n")
+            raise web.HTTPForbidden(text="the Host header does not name this machine\n")
         async with one_at_a_time:
             if time.monotonic() - made_at > _FRESH_SECONDS:
                 try:

@@ -41,7 +41,7 @@ def snapshot(connection: ConnectionSettings, output: Path | None) -> None:
         output.write_text(text + "\n", encoding="utf-8")
     if omitted:
         what = counted(omitted, "partition is", "partitions are")
-        click.echo(f"warning: {what} being reassigned and omitted: a plan from this file does not count them", err=True)
+        click.echo(f"warning: {what} being reassigned and omitted: a plan from this file ignores them", err=True)
 
 
 async def _read(connection: ConnectionSettings) -> tuple[dict[str, Any], int]:

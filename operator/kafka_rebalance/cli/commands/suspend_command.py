@@ -56,7 +56,7 @@ async def _set(scope: ResourceScope, name: str, override: OverrideOrder | None, 
 
 
 def _patch_of_spec(spec: Json, *, suspended: bool) -> Json:
-    """What makes it so; empty: it is. Either of the two fields suspends."""
+    """The patch that suspends or resumes; empty if nothing changes. Either of the two fields suspends."""
     at_top, in_execution = spec.get("suspend", False), (spec.get("execution") or {}).get("suspend", False)
     if (at_top or in_execution) is suspended:
         return {}

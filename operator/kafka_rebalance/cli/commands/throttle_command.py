@@ -28,7 +28,7 @@ _FIELDS = ("leaderRate", "followerRate", "unlimited", "logDirRate")
 
 @dataclass(frozen=True, slots=True)
 class _Rates:
-    """What to set. ``given``: rates by field. Neither rates nor ``unlimited``: the rates of the cluster."""
+    """The rates to set. ``given``: by field. Neither rates nor ``unlimited``: those of the cluster apply."""
 
     given: dict[str, str]
     unlimited: bool = False
@@ -46,7 +46,7 @@ class _Rates:
         return ", ".join(said) or "that of the cluster applies"
 
     def of_rebalance(self, spec: Json) -> Json | None:
-        """The patch of the spec of a KafkaRebalance; None: it is so already."""
+        """The patch of the spec of a KafkaRebalance; None: nothing changes."""
         wanted: Json | None = {"unlimited": None, **self.given} if self.given else None
         if self.unlimited:
             wanted = dict.fromkeys(_FIELDS) | {"unlimited": True}
@@ -55,7 +55,7 @@ class _Rates:
         return None if same else {"spec": {"throttle": wanted}}
 
     def of_cluster(self, spec: Json) -> Json | None:
-        """The patch of the spec of a KafkaReassignmentThrottle; None: it is so already."""
+        """The patch of the spec of a KafkaReassignmentThrottle; None: nothing changes."""
         wanted = self._cluster_values()
         return None if merge_patch(spec, wanted) == spec else {"spec": wanted}
 
@@ -143,7 +143,7 @@ async def _set(scope: ResourceScope, plural: str, name: str, rates: _Rates, over
     what = f"the throttle of {KINDS[plural]} {scope.namespace}/{name}"
     click.echo(f"{what} is {'' if changed else 'already '}{set_to}: {rates.in_words()}")
     if still:
-        click.echo(f"warning: an override holds instead until {still}; --end-override ends it", err=True)
+        click.echo(f"warning: an override applies instead until {still}; --end-override ends it", err=True)
 
 
 async def _end(scope: ResourceScope, plural: str, name: str) -> None:

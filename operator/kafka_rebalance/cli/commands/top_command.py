@@ -1,4 +1,4 @@
-"""kafka-rebalance top: what is moving now, refreshed each second. Reads the resources only, not Kafka."""
+"""kafka-rebalance top: the rebalances in motion, refreshed each second. Reads the resources only, not Kafka."""
 
 import asyncio
 from dataclasses import asdict
@@ -62,7 +62,7 @@ async def _show(scope: ResourceScope, namespace: str | None, *, once: bool, outp
 
 
 async def _motion(kube: KubeObjects, namespace: str | None) -> Motion:
-    """What cannot be read of throttles is left out: only the measured rates come from there."""
+    """Throttle resources that cannot be read are ignored: they only add the measured rates."""
     rebalances = []
     for body in await kube.list_resources(REBALANCES, namespace):
         try:

@@ -1,4 +1,4 @@
-"""--override, --for and --reason: a change as an annotation that wins over the spec for a time."""
+"""--override, --for and --reason: a change as an annotation that takes precedence over the spec for a limited time."""
 
 import functools
 import json
@@ -18,7 +18,7 @@ _LONGEST = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class OverrideOrder:
-    """``until``: when the spec holds again; ``reason``: for others who look at the resource."""
+    """``until``: when the spec applies again; ``reason``: for others who look at the resource."""
 
     until: datetime
     reason: str | None = None
@@ -41,7 +41,7 @@ def without_override(annotation: str) -> dict[str, Any]:
 
 
 def overridden_to(body: Mapping[str, Any], annotation: str, field: str) -> object:
-    """What an override of the resource sets the field to now; None: nothing, also where it cannot be read."""
+    """The value of the field in an override in force; None without one, or if it cannot be read."""
     try:
         found = json.loads((body["metadata"].get("annotations") or {}).get(annotation, "null"))
         in_force = datetime.fromisoformat(found["until"]) > datetime.now(UTC)
@@ -56,7 +56,7 @@ def override_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
     @click.option(
         "--override",
         is_flag=True,
-        help="Set an annotation that wins over the spec for a time, and that a sync from Git leaves alone.",
+        help="Set an annotation that takes precedence over the spec for a limited time. A sync from Git keeps it.",
     )
     @click.option(
         "--for",

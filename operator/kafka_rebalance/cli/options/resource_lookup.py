@@ -49,7 +49,7 @@ class ResourceScope:
     records: str | None = None
 
     def follow(self, name: str) -> str:
-        """How to go on after a change of the resource."""
+        """The command to follow a change of the resource, for messages."""
         if self.server.directory is None:
             return f"follow it with: kafka-rebalance watch {name} -n {self.namespace}"
         where = f"-n {self.namespace} --records {self.server.directory}"

@@ -1,11 +1,11 @@
-"""What is moving now, for `top`: rebalances, brokers and partitions, from the statuses of the resources. Pure.
+"""The rebalances, brokers and partitions in motion, for `top`, from the statuses of the resources. Pure.
 
-A status lists at most 20 partitions in flight, so brokers count what is listed, and the rest is said.
+A status lists at most 20 partitions in flight. Brokers count only these; ``unlisted`` is the number of the others.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle, KafkaRebalance
@@ -40,11 +40,11 @@ class Motion:
     rebalances: tuple[KafkaRebalance, ...] = ()
     brokers: tuple[BusyBroker, ...] = ()
     partitions: tuple[MovingPartition, ...] = ()
-    unlisted: int = field(default=0)
+    unlisted: int = 0
 
 
 def motion_of(rebalances: Iterable[KafkaRebalance], throttles: Iterable[KafkaReassignmentThrottle]) -> Motion:
-    """The whole picture; the partitions with the most bytes left first."""
+    """Everything in motion; the partitions with the most bytes left first."""
     moving = [seen for seen in rebalances if _open(seen)]
     partitions = sorted((row for seen in moving for row in _partitions(seen)), key=lambda row: -(row.left or 0))
     in_flight = sum(seen.status.current_batch_size for seen in moving)

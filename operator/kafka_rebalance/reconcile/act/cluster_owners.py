@@ -69,7 +69,7 @@ class _NotRead(Exception):
 
 
 class Claimed:
-    """What a server has answered that claims a cluster id.
+    """The answers of a server that claims a cluster id.
 
     ``servers``: the addresses that led there, host:port; ``connection``: the whole connection, as in a ``Binding``.
     """
@@ -227,7 +227,7 @@ class ClusterOwners:
             return True  # what is in it is not known
 
     async def _binding(self, cluster_id: str, work: Work) -> Binding | None:
-        """As on record. A record that is lost is made again: its owner is the one who has saved the throttle ledger."""
+        """The binding on record. A lost one is created again, for the owner that is stored with the throttle ledger."""
         binding = await self._bindings.load(cluster_id)
         if binding is not None or not work:
             return binding
@@ -239,19 +239,24 @@ class ClusterOwners:
         return binding
 
     async def _last_owner(self, cluster_id: str, work: Work) -> Owner | None:
-        """Of an operator before there were records: whom the oldest open run names, or the last run if none is open."""
+        """The owner of the throttle ledger.
+
+        If an earlier version has not stored it: the owner that the oldest open run names, or the last run if none is
+        open.
+        """
         try:
             if (owner := await self._ledgers.owner(cluster_id)) is not None:
                 return owner
         except StoredStateCorrupt as error:
-            log.warning("cluster %s: who has saved the throttle ledger is not known: %s", cluster_id, error.message)
+            log.warning("cluster %s: the owner of the throttle ledger cannot be read: %s", cluster_id, error.message)
         last = [run for run in await self._stores.runs.list_all() if run.cluster_id == cluster_id][-1:]
         return next((self._named_by(run.uid) or Owner(run.namespace) for run in (*work.open_runs, *last)), None)
 
     def _compare(self, binding: Binding, server: Claimed, *, believed: bool, otherwise: str = "") -> None:
-        """``believed``: the server is the owner's, and is believed at the addresses on record.
+        """Refuse a server that is not the cluster on record.
 
-        ``otherwise``: what to do about the throttles of another owner, if it is another cluster.
+        ``believed``: the connection is the owner's, so addresses on record are enough. ``otherwise``: the advice about
+        the throttles of another owner, if it is another cluster.
         """
         if _confirmed(binding, server) or (believed and at_known_address(binding, server.servers, server.brokers)):
             return
@@ -269,7 +274,7 @@ class ClusterOwners:
             )
 
     def without_us(self, binding: Binding) -> str:
-        """What somebody can do if the operator cannot reach the cluster any more."""
+        """The advice for a cluster that the operator cannot reach any more."""
         return f"restore them by hand and delete {self._ledgers.where(binding.cluster_id)}"
 
     def _how_to_confirm(self, binding: Binding, server: Claimed) -> str:
@@ -285,7 +290,7 @@ class ClusterOwners:
         )
 
     def _without_throttles(self, binding: Binding, *, held: bool) -> str:
-        """How to make an end of throttles that another owner has in place. ``held``: it has resources."""
+        """How to remove the throttles of another owner. ``held``: it has resources."""
         by_hand = f"remove the throttles by hand and delete {self._ledgers.where(binding.cluster_id)}"
         if not held:
             return by_hand
@@ -341,9 +346,9 @@ async def begun_here(stores: Stores, run: Run, reader: KafkaReader) -> Begun:
 
 
 async def may_move_here(run: Run, stores: Stores, resources: Resources, reader: KafkaReader) -> bool:
-    """Whether an open run whose resource was not seen may move anything in this cluster: not one of another server.
+    """Whether an open run whose resource was not seen may move anything in this cluster: not a run of another server.
 
-    Raises why that is not known: plans wait until it is.
+    Raises if this cannot be decided: plans wait until it can.
     """
     try:
         if not await resources.exists(run.namespace, run.name, run.uid):
@@ -360,7 +365,7 @@ async def may_move_here(run: Run, stores: Stores, resources: Resources, reader: 
 
 
 def _confirmed(binding: Binding, server: Claimed) -> bool:
-    """Whether an administrator says that the server is the cluster on record."""
+    """Whether an administrator has confirmed all addresses of the server."""
     return bool(server.servers) and server.servers <= servers_of(binding.confirmed)
 
 

@@ -117,5 +117,5 @@ def _cordoned(rebalance: Rebalance) -> set[BrokerId]:
 
 
 def cordoned_by_others(value: ConfigValue | None) -> bool:
-    """Whether somebody has cordoned other log dirs of the broker since. A broker that is behind may show no cordon."""
+    """Whether somebody has cordoned other log dirs of the broker since. Outdated metadata may show no cordon."""
     return value is not None and value.value not in {None, "", ALL_DIRS}

@@ -36,14 +36,14 @@ class HandedOverRuns:
         return [run for run in taken if own is None or run.closed_at is None or run.closed_at >= own.opened_at]
 
     async def use_up(self, runs: Iterable[Run]) -> None:
-        """Their origins are on record with the resource that took them over: no later run of it inherits them."""
+        """Record that the resource that took them over has stored their origins: its later runs inherit nothing."""
         for run in runs:
             await self._stores.runs.save(replace(run, successor=None))
 
     async def rebuilt(self, desired: Desired) -> Run | None:
-        """A new resource took runs over and is deleted before it has a plan: what those moved is rolled back.
+        """The run to roll back the moves of runs that a new resource took over, if it is deleted before it has a plan.
 
-        A run is of one cluster: of this one, or if nothing was handed over here, of that of the first run.
+        A run has one cluster: this one, or if no run was handed over here, the cluster of the first run.
         """
         found = await self._all(desired.uid)
         first = next((run for run in found if run.cluster_id == self._cluster_id), found[0] if found else None)

@@ -123,7 +123,7 @@ class Resources:
         await self._kube.annotate(REBALANCES, metadata.namespace, metadata.name, {UNDO_ANNOTATION: None})
 
     async def mark_completed(self, rebalance: Rebalance, key: str) -> None:
-        """Note on the resource that it has been carried out: a backup of it keeps that."""
+        """Annotate the resource as executed. A backup keeps the annotation."""
         metadata = rebalance.desired.metadata
         await self._kube.annotate(REBALANCES, metadata.namespace, metadata.name, {COMPLETED_ANNOTATION: key})
 

@@ -51,7 +51,7 @@ async def sweep(stores: Stores, resources: Resources, clock: Clock) -> int:
         try:
             forgotten += await _swept(run, stores, resources, clock)
         except RebalanceError as error:
-            # A namespace that may not be read any more costs only its own records.
+            # If a namespace cannot be read, only its own records stay.
             log.warning("%s/%s: run %s was not swept: %s", run.namespace, run.name, run.run_id, error.message)
     return forgotten
 
@@ -74,7 +74,7 @@ async def _swept(run: Run, stores: Stores, resources: Resources, clock: Clock) -
 
 
 def abandoned(run: Run, at: datetime) -> Run:
-    """The record of an open run that is given up without its cluster. If it has sent something, no success is left."""
+    """The record of an open run, closed without its cluster. If it has sent calls, no success is left to undo."""
     closed = replace(run, closed_at=at, outcome=RunOutcome.ABANDONED)
     return replace(closed, last_success=None) if run.started_at is not None else closed
 

@@ -22,9 +22,9 @@ def servers_of(bootstrap_servers: str) -> frozenset[str]:
 
 
 def at_known_address(binding: Binding, servers: frozenset[str], brokers: frozenset[BrokerId]) -> bool:
-    """Whether the owner is believed without a look at topics: all its addresses are on record, and a broker is too.
+    """Whether the addresses are proof enough, without topics: all of them are on record, and a broker id is too.
 
-    Any of several addresses may have answered, and the name of one may lead elsewhere by now.
+    Any of the addresses may have answered, and a host name may point to another cluster by now.
     """
     return bool(servers) and servers <= binding.servers and (not binding.brokers or bool(binding.brokers & brokers))
 

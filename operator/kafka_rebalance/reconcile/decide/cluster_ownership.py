@@ -15,10 +15,10 @@ from kafka_rebalance.reasons import Reason
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Who asks for a cluster, or has it.
+    """An owner that claims a cluster, or has it.
 
-    ``named``: the KafkaConnection exists; a resource with an inline connection names the cluster, or may. Otherwise it
-    asks only to end its work there. ``created``: when the KafkaConnection was.
+    ``named``: the KafkaConnection exists, or a resource with an inline connection names the cluster or may do so. If
+    not, it claims the cluster only to end its work there. ``created``: the time of creation of the KafkaConnection.
     """
 
     owner: Owner

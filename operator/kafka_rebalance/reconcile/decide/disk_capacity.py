@@ -32,7 +32,7 @@ def refuse_overfull(
     """
     room = {b: space.below(limit) for b, found in dirs.items() if (space := disk_space(found)) is not None}
     if all(comes <= room[broker] for broker, comes in plan.bytes_copied[0].items() if broker in room):
-        return  # whatever goes, and whatever comes first: the quick answer for most plans
+        return  # enough room in any order of the steps: the quick answer for most plans
     within = f" below {limit}% of its disks (capacityLimit in goals.load)" if limit is not None else ""
     shifts = list(_shifts(plan, dirs, copies))
     growth: Counter[BrokerId] = Counter()

@@ -94,11 +94,11 @@ def judge_inputs(
 
 
 def partitions_to_judge(before: Judgement, inputs: JudgeInputs, changes: Changes) -> Collection[TopicPartition] | None:
-    """The partitions whose status may be another one now; None: any, as an input differs or a reading was missed."""
+    """The partitions whose status may have changed; None: all, because an input differs or a reading was missed."""
     concerned = inputs.concerned(before.inputs) if before.inputs is not None else None
     if concerned is None or before.reading not in {changes.before, changes.after}:
         return None
-    # What was judged by this very reading is not judged by it again: the first reading of a run changes everything.
+    # Partitions that were judged by this reading are not judged again: the first reading of a run changes all of them.
     return {*concerned, *changes.partitions} if before.reading != changes.after else concerned
 
 

@@ -29,7 +29,7 @@ def requeue_after(
 ) -> float:
     """Seconds until the next round. ``now``: of a monotonic clock; ``sent``: this round has sent something.
 
-    ``sent_at``: when something was sent last. The longer that is ago, the less may be gained by another look.
+    ``sent_at``: when the last call was sent. The longer ago that is, the later the next round.
     ``ledger_empty``: nothing of our throttle is left; ``limits_others``: it also limits what others reassign.
     """
     running = [r for r in rebalances if r.record.loaded_run is not None and not r.memory.blocked(now)]

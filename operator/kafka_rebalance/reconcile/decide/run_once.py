@@ -17,7 +17,7 @@ _ENDED_WELL = {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
 
 
 def completed_key(rebalance: RebalanceView) -> str | None:
-    """The annotation of a resource whose run has ended; None: it has it already."""
+    """The annotation of a resource whose run has ended; None: nothing to write."""
     run, desired = rebalance.record.run, rebalance.desired
     if run is None or run.open or run.closed_at is None or run.outcome is None or run.restored:
         return None
@@ -31,7 +31,7 @@ def completed_key(rebalance: RebalanceView) -> str | None:
 
 
 def restored_run(desired: Desired, cluster_id: str) -> Run | None:
-    """The run of a resource without records that has ended before it was restored; None: it is to be carried out.
+    """The run of a resource that ended before it was restored without records; None: execute the resource.
 
     ``cluster_id``: of the Kafka cluster that the resource leads to; empty: not known, then any.
     """

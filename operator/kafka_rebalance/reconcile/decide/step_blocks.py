@@ -39,7 +39,7 @@ class BlockInputs:
 
 
 STOPPED = StepBlock(Reason.SUSPENDED, "the run stops at a rest point: repeat its command to go on", gives_up_place=True)
-"""While a process waits for rest to end."""
+"""While the process waits for a rest point at which it ends."""
 
 
 def step_block_for(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
@@ -74,7 +74,7 @@ def _suspended(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
 
 
 def _until(overrides: Iterable[OverrideInForce], setting: str) -> str:
-    """Where an override has set it, until when."""
+    """The end of the override that has set it, for messages; empty without one."""
     found = next((row for row in overrides if row.setting == setting), None)
     return "" if found is None else f" by an override until {format_time(found.until)}"
 

@@ -79,7 +79,7 @@ def _coming(rebalance: RebalanceView) -> Mapping[BrokerId, int] | None:
 
 
 def _waiting(rebalance: RebalanceView) -> BytesInOut | None:
-    """Bytes that are still to be copied and are not in flight; None: not known for where it goes."""
+    """Bytes that are still to be copied and are not in flight; None: not known for its direction."""
     tally = rebalance.assessment.judgement.tally
     if tally is None or (tally.direction is Direction.FORWARD) is going_back(rebalance):
         return None

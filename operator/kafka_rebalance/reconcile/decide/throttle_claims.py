@@ -26,7 +26,7 @@ DEFAULT_RATE = 50 * 2**20
 
 
 def throttle_asked_for(rebalance: RebalanceView) -> Throttle | None:
-    """Its spec.throttle. None if it may not use its connection: whoever edits it may not set rates on these brokers."""
+    """Its spec.throttle. None if it may not use its connection: its users may not set rates on these brokers."""
     return rebalance.desired.spec.throttle if rebalance.refusal is None else None
 
 

@@ -74,7 +74,7 @@ def sizes_in(dirs: Iterable[LogDir]) -> Mapping[TopicPartition, int]:
 def known_ones(
     found: Mapping[TopicPartition, PartitionState], known: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, PartitionState]:
-    """This reading, with the objects of the values that are known already: the new ones need not be kept."""
+    """This reading, with known objects instead of equal new ones, so that the new ones can be freed."""
     kept = {}
     for tp, new in found.items():
         old = known.get(tp)
@@ -90,9 +90,9 @@ def compared(
 ) -> Comparison:
     """Every partition after this reading; those changed since the one before, the unhealthy ones, those in flight.
 
-    For a thread, and pure but for the garbage collector, which never searches the first reading. An unchanged partition
-    stays the same object: of a large cluster two readings would take twice the memory. The partitions of ``unread``
-    topics are as before.
+    Runs in a thread. The only side effect is that the garbage collector never searches the first reading. An unchanged
+    partition stays the same object, because two readings of a large cluster would take twice the memory. The partitions
+    of ``unread`` topics stay as before.
     """
     with nullcontext() if before else kept_for_long(len(found)):
         return _compared(found, before, unread)
@@ -119,8 +119,8 @@ def _compared(
 def suspects(unhealthy: Collection[TopicPartition], planned: Collection[TopicPartition]) -> set[TopicPartition]:
     """The planned partitions among the unhealthy ones, to be read again; none if they are many.
 
-    A broker that is behind shows the new replica of a step that has just ended as out of sync. The health gate must not
-    wait for the next reading of everything to find out.
+    A broker with outdated metadata shows the new replica of a step that has just ended as out of sync. The health gate
+    must not stay closed until the next reading of everything.
     """
     found = set(islice((tp for tp in unhealthy if tp in planned), _SUSPECTS_AT_MOST))
     return found if len(found) < _SUSPECTS_AT_MOST else set()

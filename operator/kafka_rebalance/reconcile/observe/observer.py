@@ -36,7 +36,7 @@ IDLE_LOG_DIR_SECONDS = 30.0
 PRODUCE_SECONDS = 15.0
 """Between two readings from which growth is derived: over less time, the brokers' flushes would be noise."""
 _MANY_DESCRIBED = 2_000
-"""Partitions of the topics that move, from which on those in flight are not described in each round."""
+"""If the topics that move have this many partitions, those in flight are not described in each round."""
 _DESCRIBED_PER_SECOND = 10_000
 _DESCRIBED_SECONDS_AT_MOST = 5.0
 _GONE_AFTER_READINGS = 5
@@ -383,7 +383,7 @@ class Observer:
 
 
 def _held(state: PartitionState | None) -> tuple[frozenset[BrokerId], Replicas] | None:
-    """The brokers that hold the partition, and those that are still copying it. The order takes no room on a disk."""
+    """The brokers that hold the partition, and those that are still copying it. Their order does not matter on disk."""
     return None if state is None else (frozenset(state.replicas), state.adding)
 
 

@@ -1,7 +1,7 @@
 """The metrics of a cluster and its rebalances, from what the engine holds. Pure.
 
-What waits long, fails or is left behind has a series of its own, so that alerts need no text. No label is a topic, a
-partition or a broker. A reason that is not on the list of reasons is counted as `Other`.
+Long waits, failures and leftover configs have series of their own, so that alerts need not match texts. No label is a
+topic, a partition or a broker. A reason that is not on the list of reasons is counted as `Other`.
 """
 
 from collections import Counter

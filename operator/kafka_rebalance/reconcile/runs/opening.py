@@ -226,7 +226,7 @@ class Runs:
         inputs = PlanInputs(lists, min_insync, spent_by(begun, sent, partitions), capacities)
         source = loads.source
         made = await make_plan(spec, info, selected, loads, inputs)
-        del loads  # here and below: what a large cluster has read would stay beside all that the run needs
+        del loads  # here and below: free the readings of a large cluster early
         kept = (*earlier, *await moves_to_keep(self._stores, rebalance, made))
         made = await asyncio.to_thread(with_earlier_moves, made, kept, partitions, let_go)
         topics = await asyncio.to_thread(_topics_of, partitions)

@@ -1,7 +1,7 @@
-"""The question to a planner in another process and its answer, as bytes: faster and smaller than pickled instances.
+"""The request to a planner process and its answer, as bytes: faster and smaller than pickled instances.
 
-Partitions travel as rows of plain values, some thousands in a piece: while it reads a piece, Python's pickle keeps the
-interpreter's lock, so one piece with everything would hold up the event loop for seconds.
+Partitions are sent as rows of plain values, in pieces of some thousand rows: while it reads a piece, Python's pickle
+keeps the interpreter's lock, so one large piece would block the event loop for seconds.
 """
 
 import pickle

@@ -19,7 +19,7 @@ from kafka_rebalance.execution.schedule import Limits
 class Desired:
     """The resource. ``spec_problem``: why the newest spec cannot be read; ``spec`` is then the last readable one.
 
-    ``given``: the spec of the resource, where ``spec`` has ``overrides``, as of ``looked_at``. ``override_problems``:
+    ``given``: the spec without overrides, if ``spec`` has ``overrides``, as of ``looked_at``. ``override_problems``:
     annotations that cannot be read.
     """
 

@@ -1,6 +1,6 @@
 """One KafkaRebalance as the engine holds it: five values, each replaced as a whole and by one package.
 
-``desired`` is replaced where the API server has sent the resource (``Rebalance.see``) and where a round begins, for
+``desired`` is replaced where the API server has sent the resource (``Rebalance.see``) and where a round begins, because
 overrides begin and end by time (``Rebalance.look_at``); ``record`` and ``memory`` in
 ``reconcile.act``, ``assessment`` in ``reconcile.rounds``, ``refusal`` in ``reconcile.connection_book``. A watch event
 may replace ``desired`` during any await: read values that must be consistent without an await in between.
@@ -62,7 +62,7 @@ class Rebalance:
         self.desired = Desired.of(body, self.desired)
 
     def look_at(self, now: datetime) -> None:
-        """Let the overrides of this time hold."""
+        """Apply the overrides that are in force at this time."""
         self.desired = self.desired.as_of(now)
 
     @property
@@ -77,7 +77,7 @@ class Rebalance:
 
     @property
     def log_fields(self) -> dict[str, object]:
-        """What a line of the log is about that is written for it."""
+        """The fields of log lines about this rebalance."""
         fields = {"resource": self.name, "generation": self.desired.metadata.generation}
         return fields | ({"plan": self.record.plan_hash} if self.record.plan_hash else {})
 
@@ -85,6 +85,6 @@ class Rebalance:
 def is_served(rebalance: Rebalance, rebalances: Mapping[str, Rebalance]) -> bool:
     """Whether an engine with these rebalances, by uid, still has it. A watch event may take it away at any await.
 
-    What an engine sends for a resource that it does not have is not throttled, and not undone.
+    Calls for a resource that the engine does not have any more would be neither throttled nor undone.
     """
     return rebalances.get(rebalance.uid) is rebalance

@@ -65,14 +65,14 @@ class TestPage:
             assert (await ask(port))[0] == 200
 
     async def test_another_name_for_this_machine(self, port):
-        """A page from elsewhere whose name resolves to here gets nothing, and no report is made for it."""
+        """A web page from elsewhere whose name resolves to this machine (DNS rebinding) gets no report."""
 
         async def make():
             pytest.fail("nobody may ask")
 
         async with report_served(port, make):
             status, text, _ = await ask(port, Host=f"evil.example:{port}")
-        assert (status, text) == (403, "this address is not the name of this machine\n")
+        assert (status, text) == (403, "the Host header does not name this machine\n")
 
     async def test_only_on_this_machine(self, port):
         async def make():

@@ -67,7 +67,7 @@ def test_partitions_that_are_omitted() -> None:
     with patch.object(snapshot_command, "connect", lambda _: kafka):
         code, out, err = run_program("snapshot", "--bootstrap-servers", "kafka:9092")
     assert (code, [row["partition"] for row in json.loads(out)["partitions"]]) == (0, [1])
-    assert err == ("warning: 1 partition is being reassigned and omitted: a plan from this file does not count them\n")
+    assert err == ("warning: 1 partition is being reassigned and omitted: a plan from this file ignores them\n")
 
 
 class OneDisk(Disks):

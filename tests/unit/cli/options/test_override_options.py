@@ -18,7 +18,7 @@ def stored(kube, plural=REBALANCES, name="r"):
 
 
 def desired(kube, *, after=timedelta()):
-    """What holds then, as the operator reads it."""
+    """The effective spec at that time, as the operator computes it."""
     return Desired.of(stored(kube)).as_of(datetime.now(UTC) + after)
 
 
@@ -45,7 +45,7 @@ class TestSuspend:
         assert not desired(kube, after=timedelta(minutes=121)).spec.suspended
 
     def test_resumed(self):
-        """Before the end, without a word about overrides."""
+        """Before the override expires, without its option."""
         kube = world(body())
         program(kube, "suspend", "r", "--override")
         assert desired(kube).spec.suspended
@@ -98,7 +98,7 @@ class TestThrottle:
         program(kube, "throttle", "r", "--unlimited", "--override")
         assert desired(kube).spec.throttle.unlimited
         done = program(kube, "throttle", "r", "--rate", "1Mi")
-        assert done.err.startswith("warning: an override holds instead until 2")
+        assert done.err.startswith("warning: an override applies instead until 2")
         assert (
             program(kube, "throttle", "r", "--end-override").out == "the override of KafkaRebalance kafka/r has ended\n"
         )
