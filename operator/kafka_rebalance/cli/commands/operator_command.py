@@ -5,9 +5,11 @@ import secrets
 import signal
 import socket
 import sys
+from collections.abc import Callable
 
 import click
 
+from kafka_rebalance.cli.options.log_options import log_options
 from kafka_rebalance.cli.options.namespace_scope import watched_namespaces
 from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.telemetry.logs import configure_logging
@@ -16,6 +18,10 @@ from kafka_rebalance.telemetry.logs import configure_logging
 def _own_name() -> str:
     """A new identity for each process, so that a restart waits until the lease of its predecessor has expired."""
     return f"{socket.gethostname()}-{secrets.token_hex(4)}"
+
+
+def _port_option(option: str, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(option, type=click.IntRange(0, 65535), default=0, show_default="0: none", help=text)
 
 
 @click.command("operator")
@@ -51,33 +57,14 @@ def _own_name() -> str:
     metavar="URI",
     help="Lake, a directory or s3:// URI, that gets the steps of each run that has ended. [default: none]",
 )
-@click.option(
-    "--health-port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    show_default="0: none",
-    help="Port for GET /livez and GET /readyz, which answer 200, or 503 with the reasons.",
-)
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    show_default="0: none",
-    help="Port for GET /metrics, in the formats of Prometheus.",
-)
+@_port_option("--health-port", "Port for GET /livez and GET /readyz, which answer 200, or 503 with the reasons.")
+@_port_option("--metrics-port", "Port for GET /metrics, in the formats of Prometheus.")
 @click.option(
     "--require-connections",
     is_flag=True,
     help="Accept connections from KafkaConnections only: a resource with an inline connection is refused.",
 )
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning"]), default="info", show_default=True)
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Lines of text, or of JSON with fields for a log collector.",
-)
+@log_options(["debug", "info", "warning"], "info")
 def operator(
     namespaces: tuple[str, ...],
     own_namespace: str | None,

@@ -15,12 +15,12 @@ import click
 from kafka_rebalance.cli.exit_codes import EXIT_NO
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.options.connection_options import optional_kafka_connection
+from kafka_rebalance.cli.options.log_options import log_options
 from kafka_rebalance.cli.tables.progress_screen import ProgressScreen
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.telemetry.logs import configure_logging
 
 _INTERRUPTED = 130
-_LOG_LEVELS = ["debug", "info", "warning", "error"]
 
 
 @click.command("run")
@@ -35,16 +35,7 @@ _LOG_LEVELS = ["debug", "info", "warning", "error"]
 @optional_kafka_connection
 @click.option("--load-models", metavar="URI", help="Directory or s3:// URI with the load models of the pipeline.")
 @click.option("--history", metavar="URI", help="Lake, a directory or s3:// URI, that gets the steps of the ended run.")
-@click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", show_default=True
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Lines of text, or of JSON with fields for a log collector.",
-)
+@log_options(["debug", "info", "warning", "error"], "error")
 def run(
     file: BinaryIO,
     *,
@@ -93,7 +84,7 @@ def run(
         return codes[ended.end]
 
     with ProgressScreen() as screen:
-        configure_logging(log_level, as_json=log_format == "json")  # by now, stderr does not disturb what is drawn
+        configure_logging(log_level, as_json=log_format == "json")  # after the screen has replaced stderr
         code = asyncio.run(follow(screen))
     sys.exit(code)
 

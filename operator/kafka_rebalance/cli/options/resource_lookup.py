@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -112,30 +112,31 @@ def directory_option(command: Callable[..., _Result]) -> Callable[..., _Result]:
     )(command)
 
 
-@asynccontextmanager
-async def reading(scope: ResourceScope) -> AsyncIterator[KubeObjects]:
+def reading(scope: ResourceScope) -> AbstractAsyncContextManager[KubeObjects]:
     """The API server, or the directory of ``--records``. Refused("RecordsInvalid") if that has no records."""
-    if scope.server.directory is None:
-        async with connected(scope.records, scope.server) as client:
-            yield client
-        return
-    kube = DirectoryObjects(RecordFiles.to_read(scope.server.directory), lambda: datetime.now(UTC))
-    try:
-        yield kube
-    finally:
-        await kube.close()
+    return _opened(scope, lambda directory: DirectoryObjects(RecordFiles.to_read(directory), lambda: datetime.now(UTC)))
+
+
+def changing(scope: ResourceScope) -> AbstractAsyncContextManager[KubeObjects]:
+    """As `reading`, and changes go to the API server, or to the run that uses the directory."""
+
+    def client_of(directory: Path) -> DirectoryObjects:
+        from kafka_rebalance.kube.directory_client import DirectoryClient
+
+        return DirectoryClient(directory, lambda: datetime.now(UTC))
+
+    return _opened(scope, client_of)
 
 
 @asynccontextmanager
-async def changing(scope: ResourceScope) -> AsyncIterator[KubeObjects]:
-    """As `reading`, and changes go to the API server, or to the run that uses the directory."""
+async def _opened(
+    scope: ResourceScope, open_directory: Callable[[Path], DirectoryObjects]
+) -> AsyncIterator[KubeObjects]:
     if scope.server.directory is None:
         async with connected(scope.records, scope.server) as client:
             yield client
         return
-    from kafka_rebalance.kube.directory_client import DirectoryClient
-
-    kube = DirectoryClient(scope.server.directory, lambda: datetime.now(UTC))
+    kube = open_directory(scope.server.directory)
     try:
         yield kube
     finally:
