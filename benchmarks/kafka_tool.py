@@ -1,33 +1,29 @@
 """How long the operator and Kafka's own tool take for the same plan, on real brokers and a real API server.
 
-python -m benchmarks.kafka_tool [--rounds 2] [--only large small tiny] [--write docs/benchmarks.md]
+python -m benchmarks.kafka_tool [--rounds 2] [--only large small tiny] [--write docs/benchmarks-schedule.md]
 
-Six brokers; three have all replicas and the other three get them. Each round carries out the plan of the operator
-twice, on topics that were filled alike: by a KafkaRebalance, from ``kubectl apply`` to Succeeded, and by
+Three of six brokers have all replicas, and the plan moves them to the other three. Each round executes the operator's
+plan twice, on topics with the same data: by a KafkaRebalance, from ``kubectl apply`` to Succeeded, and by
 ``kafka-reassign-partitions --execute`` with this plan in its file, from the start of Java to the last replica in sync.
 """
 
 import argparse
-import contextlib
 import json
 import statistics
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from e2e.bench.judge import Key
-from e2e.bench.kafka import KafkaCluster
-from e2e.bench.kube import kube_cluster
-from e2e.bench.operator import OperatorProcess
 from e2e.rebalance import Rebalance
 from e2e.world import World, targets
 
 from benchmarks.results_page import publish
 from benchmarks.throttle_machine import Watched, idle_cores, machine_facts
-from benchmarks.throttle_stage import PROPERTIES, drop
+from benchmarks.throttle_stage import drop, stage
 
 FULL, EMPTY = (1, 2, 3), (4, 5, 6)
 BEGIN, END = "<!-- kafka tool -->", "<!-- end of kafka tool -->"
@@ -70,23 +66,6 @@ CASES: Mapping[str, Case] = {
     "tiny": Case(300, 30, 1000 * _MIB, 1, 100, 100),
     "defaults": Case(300, 300, None, 1, 100, 20),
 }
-
-
-@contextlib.contextmanager
-def stage() -> Iterator[World]:
-    """Six brokers in one rack, a controller, an API server and the operator."""
-    numbers: dict[str, int] = {}
-
-    def unique(name: str) -> str:
-        numbers[name] = numbers.get(name, 0) + 1
-        return f"{name}-{numbers[name]}"
-
-    with contextlib.ExitStack() as stack:
-        kube = stack.enter_context(kube_cluster())
-        kafka = stack.enter_context(KafkaCluster(dict.fromkeys((*FULL, *EMPTY), "r1"), properties=PROPERTIES))
-        operator = OperatorProcess(kube).install().start()
-        stack.callback(operator.close)
-        yield World(kafka, kube, operator, unique)
 
 
 def by_operator(world: World, case: Case) -> tuple[float, float, Mapping[Key, Sequence[int]], str]:
@@ -185,7 +164,7 @@ def main() -> None:
     options = parser.parse_args()
     idle = idle_cores()
     lines = [HEAD, "|" + " --- |" * (HEAD.count("|") - 1)]
-    with stage() as world:
+    with stage((*FULL, *EMPTY)) as world:
         facts = ", ".join(f"{name} {value}" for name, value in machine_facts(world, idle).items())
         print(facts, *lines, sep="\n", flush=True)
         for name in options.only:

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.kube import kube_cluster
@@ -20,8 +20,11 @@ PROPERTIES = {"log.segment.delete.delay.ms": "1000"}
 
 
 @contextlib.contextmanager
-def stage() -> Iterator[World]:
-    """Brokers with Kafka's defaults for replication, but with the small heaps of the bench, compiled by C1 only."""
+def stage(brokers: Iterable[int] = BROKERS) -> Iterator[World]:
+    """An API server, the operator, and brokers in one rack with Kafka's defaults for replication.
+
+    The brokers have the small heaps of the bench, and their code is compiled by C1 only.
+    """
     names: dict[str, int] = {}
 
     def unique(name: str) -> str:
@@ -30,7 +33,7 @@ def stage() -> Iterator[World]:
 
     with contextlib.ExitStack() as stack:
         kube = stack.enter_context(kube_cluster())
-        kafka = stack.enter_context(KafkaCluster(dict.fromkeys(BROKERS, "r1"), properties=PROPERTIES))
+        kafka = stack.enter_context(KafkaCluster(dict.fromkeys(brokers, "r1"), properties=PROPERTIES))
         operator = OperatorProcess(kube).install().start()
         stack.callback(operator.close)
         yield World(kafka, kube, operator, unique)

@@ -5,19 +5,8 @@ from collections.abc import Collection, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
 from kafka_rebalance.errors import RebalanceError, Transient
-from kafka_rebalance.kafka.ports import (
-    AlterCode,
-    Answers,
-    AuthorizedOperations,
-    ClusterInfo,
-    ConfigChange,
-    ConfigValue,
-    KafkaAdmin,
-    LogDir,
-    LogDirCode,
-    OffsetRange,
-    Reassignment,
-)
+from kafka_rebalance.kafka import ports
+from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin, LogDirCode
 from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, Replicas, TopicPartition
 from kafka_rebalance.telemetry.audit_log import audited
 from kafka_rebalance.telemetry.kafka_call_metrics import KafkaCallMetrics
@@ -42,42 +31,44 @@ class _ObservedAdmin:
         self._metrics = metrics
         self._cluster_id = ""
 
-    async def describe_cluster(self) -> ClusterInfo:
+    async def describe_cluster(self) -> ports.ClusterInfo:
         info = await self._called("describe_cluster", self._admin.describe_cluster())
         self._cluster_id = info.cluster_id
         return info
 
     async def describe_partitions(
-        self, topics: Collection[str] | None = None, listed: Mapping[TopicPartition, Reassignment] | None = None
-    ) -> Answers[TopicPartition, PartitionState, str]:
+        self, topics: Collection[str] | None = None, listed: Mapping[TopicPartition, ports.Reassignment] | None = None
+    ) -> ports.Answers[TopicPartition, PartitionState, str]:
         return await self._called("describe_partitions", self._admin.describe_partitions(topics, listed))
 
-    async def topic_ids(self, topics: Collection[str] | None = None) -> Answers[str, str, str]:
+    async def topic_ids(self, topics: Collection[str] | None = None) -> ports.Answers[str, str, str]:
         return await self._called("topic_ids", self._admin.topic_ids(topics))
 
-    async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
+    async def list_reassignments(self) -> dict[TopicPartition, ports.Reassignment]:
         return await self._called("list_reassignments", self._admin.list_reassignments())
 
     async def topic_configs(
         self, topics: Collection[str], names: Collection[str]
-    ) -> Answers[str, dict[str, ConfigValue], str]:
+    ) -> ports.Answers[str, dict[str, ports.ConfigValue], str]:
         return await self._called("topic_configs", self._admin.topic_configs(topics, names))
 
     async def broker_configs(
         self, brokers: Collection[BrokerId], names: Collection[str]
-    ) -> Answers[BrokerId, dict[str, ConfigValue], BrokerId]:
+    ) -> ports.Answers[BrokerId, dict[str, ports.ConfigValue], BrokerId]:
         return await self._called("broker_configs", self._admin.broker_configs(brokers, names))
 
-    async def log_dirs(self, brokers: Collection[BrokerId]) -> Answers[BrokerId, tuple[LogDir, ...], BrokerId]:
+    async def log_dirs(
+        self, brokers: Collection[BrokerId]
+    ) -> ports.Answers[BrokerId, tuple[ports.LogDir, ...], BrokerId]:
         return await self._called("log_dirs", self._admin.log_dirs(brokers))
 
-    async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
+    async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, ports.OffsetRange]:
         return await self._called("offsets", self._admin.offsets(partitions))
 
-    async def committed_offsets(self) -> Answers[str, dict[TopicPartition, int], str]:
+    async def committed_offsets(self) -> ports.Answers[str, dict[TopicPartition, int], str]:
         return await self._called("committed_offsets", self._admin.committed_offsets())
 
-    async def authorized_operations(self, topics: Collection[str]) -> AuthorizedOperations:
+    async def authorized_operations(self, topics: Collection[str]) -> ports.AuthorizedOperations:
         return await self._called("authorized_operations", self._admin.authorized_operations(topics))
 
     async def alter_reassignments(
@@ -94,12 +85,12 @@ class _ObservedAdmin:
         about = {(tp, b): {**_partition(tp), "broker": b, "log_dir": to} for (tp, b), to in orders.items()}
         return await self._changed("alter_log_dirs", about, self._admin.alter_log_dirs(orders))
 
-    async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
+    async def alter_topic_configs(self, changes: Mapping[str, Collection[ports.ConfigChange]]) -> dict[str, str | None]:
         about = {topic: {"topic": topic, "configs": _configs(of)} for topic, of in changes.items()}
         return await self._changed("alter_topic_configs", about, self._admin.alter_topic_configs(changes))
 
     async def alter_broker_configs(
-        self, changes: Mapping[BrokerId, Collection[ConfigChange]]
+        self, changes: Mapping[BrokerId, Collection[ports.ConfigChange]]
     ) -> dict[BrokerId, str | None]:
         about = {broker: {"broker": broker, "configs": _configs(of)} for broker, of in changes.items()}
         return await self._changed("alter_broker_configs", about, self._admin.alter_broker_configs(changes))
@@ -143,7 +134,7 @@ def _partition(tp: TopicPartition) -> dict[str, object]:
     return {"topic": tp.topic, "partition": tp.partition}
 
 
-def _configs(changes: Iterable[ConfigChange]) -> str:
+def _configs(changes: Iterable[ports.ConfigChange]) -> str:
     return "; ".join(f"{change.op} {change.name} {change.value}".strip() for change in changes)
 
 

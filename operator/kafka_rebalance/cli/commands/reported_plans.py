@@ -1,6 +1,7 @@
 """Reports of plans without a run: made now, or read from a file."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, BinaryIO
 
@@ -13,7 +14,7 @@ from kafka_rebalance.model.goals import LoadResource, Strategy
 from kafka_rebalance.model.json_shapes import decode_object
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, Spread
 from kafka_rebalance.model.reassignment_file import parse_reassignment
-from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.planning import PlanRequest
 from kafka_rebalance.planning import plan as make_plan
 from kafka_rebalance.planning.explain.accounts import Why
@@ -28,7 +29,7 @@ from kafka_rebalance.report.plan_contents import (
     plan_facts_of,
     risks_of,
 )
-from kafka_rebalance.report.report_contents import BalancePoint, Fact, Report
+from kafka_rebalance.report.report_contents import BalancePoint, BrokerRow, Fact, Report
 
 _CURVE_POINTS = 9
 _CURVE_PARTITIONS = 20_000
@@ -42,25 +43,17 @@ def report_of_request(now: datetime, **given: Any) -> Report:
     plan = make_plan(request)
     explained = Explanation(request, plan)
     lists = {p.tp: p.replicas for p in request.partitions}
-    rows = broker_rows(plan, request.brokers, lists, options.sizes, request.targets)
-    unknown = sum(p.tp not in options.sizes for p in plan.partitions)
     disks = {b: found[LoadResource.DISK] for b, found in request.capacities.items() if LoadResource.DISK in found}
     codes = list(Why)
     leaving: dict[TopicPartition, int] = {}
     for departure in explained.departures:
         leaving.setdefault(departure.tp, codes.index(departure.why))
-    return Report(
-        title="Plan of a rebalance",
-        state="Planned" if plan.partitions else "Nothing to do",
-        made_at=now,
-        facts=plan_facts_of(plan),
-        brokers=rows,
-        whole_cluster=True,
-        flows=copy_flows(plan.partitions),
+    rows = broker_rows(plan, request.brokers, lists, options.sizes, request.targets)
+    return replace(
+        _report_of(plan, rows, options.sizes, disks, now),
         partitions=partition_rows_of(plan, leaving),
         reasons=[words.WHY[code] for code in codes],
         why=words.of_plan(explained),
-        risks=risks_of(plan, rows, disks, unknown),
         curve=_curve(request),
     )
 
@@ -87,21 +80,34 @@ def report_of_file(cluster: BinaryIO, plan_file: BinaryIO, now: datetime) -> Rep
         after=_spread(summary.get("after")),
     )
     rows = broker_rows(plan, described.brokers, {p.tp: p.replicas for p in described.partitions}, sizes)
-    unknown = sum(p.tp not in sizes for p in changed)
-    facts = plan_facts_of(plan)
+    report = _report_of(plan, rows, sizes, disks_of(described), now)
     given = str(summary.get("hash", ""))
-    if given and given != plan.hash:
-        facts.append(Fact("The file was planned for another state of the cluster", given, code=True))
+    if not given or given == plan.hash:
+        return report
+    return replace(
+        report, facts=[*report.facts, Fact("The file was planned for another state of the cluster", given, code=True)]
+    )
+
+
+def _report_of(
+    plan: Plan,
+    rows: tuple[BrokerRow, ...],
+    sizes: Mapping[TopicPartition, int],
+    disks: Mapping[BrokerId, int],
+    now: datetime,
+) -> Report:
+    """The report of a plan for a whole cluster. ``rows``: its brokers; ``disks``: sizes in bytes."""
+    unknown = sum(p.tp not in sizes for p in plan.partitions)
     return Report(
         title="Plan of a rebalance",
-        state="Planned" if changed else "Nothing to do",
+        state="Planned" if plan.partitions else "Nothing to do",
         made_at=now,
-        facts=facts,
+        facts=plan_facts_of(plan),
         brokers=rows,
         whole_cluster=True,
-        flows=copy_flows(changed),
+        flows=copy_flows(plan.partitions),
         partitions=partition_rows_of(plan, {}),
-        risks=risks_of(plan, rows, disks_of(described), unknown),
+        risks=risks_of(plan, rows, disks, unknown),
     )
 
 

@@ -1,6 +1,7 @@
 """Reports of KafkaRebalances: planned, running or finished."""
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -17,14 +18,7 @@ from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.run_record import RunRecord
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.report.ready_state import ready_reason
-from kafka_rebalance.report.plan_contents import (
-    broker_rows,
-    copy_flows,
-    disks_of,
-    partition_rows_of,
-    plan_facts_of,
-    risks_of,
-)
+from kafka_rebalance.report import plan_contents
 from kafka_rebalance.report.report_contents import BeforeAfter, BrokerRow, Fact, Report
 from kafka_rebalance.report.run_contents import course_of, next_command, run_facts
 from kafka_rebalance.units import format_bytes
@@ -36,36 +30,47 @@ async def report_of_resource(
     scope: ResourceScope, name: str, cluster: ClusterFile | None, history: str | None
 ) -> Report:
     """Of a KafkaRebalance with its stored plan, or only from its status if the user may not read the plan."""
-    described = cluster if cluster is not None else _NO_CLUSTER
     async with reading(scope) as kube:
         rebalance = parse_rebalance(await find(kube, scope.namespace, name))
         run, plan = await _stored(kube, rebalance)
     record = await asyncio.to_thread(_record, history, run) if history is not None and run is not None else None
     metadata, status = rebalance.metadata, rebalance.status
     ready = ready_reason(status)
-    facts = [Fact("Kafka cluster", status.cluster_id)] if status.cluster_id else []
-    rows, partitions, risks = _of_status(status), None, list[str]()
-    if plan is not None:
-        sizes = {p.tp: p.size_bytes for p in described.partitions if p.size_bytes is not None}
-        lists = {p.tp: p.replicas for p in described.partitions}
-        leaving = rebalance.spec.brokers.decommission
-        rows = broker_rows(plan, described.brokers, lists, sizes)
-        rows = tuple(replace(row, target=row.broker not in leaving) for row in rows)
-        partitions = partition_rows_of(plan, {})
-        unknown = sum(not p.size_bytes for p in plan.partitions if p.added)
-        risks = risks_of(plan, rows, disks_of(described) if lists else {}, unknown)
-    return Report(
+    facts = [*([Fact("Kafka cluster", status.cluster_id)] if status.cluster_id else []), *run_facts(status)]
+    report = Report(
         title=f"KafkaRebalance {metadata.namespace}/{metadata.name}",
         state=ready[0] if ready is not None else "Not seen by an operator yet",
         made_at=datetime.now(UTC),
-        facts=[*facts, *run_facts(status), *(plan_facts_of(plan) if plan is not None else _plan_of_status(status))],
-        brokers=rows,
-        whole_cluster=bool(described.partitions) and plan is not None,
-        flows=copy_flows(plan.partitions) if plan is not None else (),
-        partitions=partitions,
-        risks=risks,
+        facts=[*facts, *_plan_of_status(status)],
+        brokers=_of_status(status),
+        whole_cluster=False,
+        flows=(),
+        partitions=None,
         command=next_command(metadata.name, metadata.namespace, status),
         course=course_of(status, record),
+    )
+    if plan is None:
+        return report
+    report = replace(report, facts=[*facts, *plan_contents.plan_facts_of(plan)])
+    return _with_plan(
+        report, plan, cluster if cluster is not None else _NO_CLUSTER, rebalance.spec.brokers.decommission
+    )
+
+
+def _with_plan(report: Report, plan: Plan, described: ClusterFile, leaving: Collection[int]) -> Report:
+    """The report with the stored plan. ``described``: the cluster, or empty; ``leaving``: brokers that are emptied."""
+    sizes = {p.tp: p.size_bytes for p in described.partitions if p.size_bytes is not None}
+    lists = {p.tp: p.replicas for p in described.partitions}
+    rows = plan_contents.broker_rows(plan, described.brokers, lists, sizes)
+    rows = tuple(replace(row, target=row.broker not in leaving) for row in rows)
+    unknown = sum(not p.size_bytes for p in plan.partitions if p.added)
+    return replace(
+        report,
+        brokers=rows,
+        whole_cluster=bool(lists),
+        flows=plan_contents.copy_flows(plan.partitions),
+        partitions=plan_contents.partition_rows_of(plan, {}),
+        risks=plan_contents.risks_of(plan, rows, plan_contents.disks_of(described) if lists else {}, unknown),
     )
 
 
