@@ -5,15 +5,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from kafka_rebalance.api import resource_status as shown
-from kafka_rebalance.api.conditions import (
-    ConditionType,
-    ReadySummary,
-    overridden,
-    remove_condition,
-    set_condition,
-    summarise,
-    warn,
-)
+from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_condition, set_condition, summarise, warn
 from kafka_rebalance.api.execution_spec import ApprovalPolicy
 from kafka_rebalance.api.spec_warnings import rebalance_warnings
 from kafka_rebalance.errors import RebalanceError
@@ -29,8 +21,8 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.throttle_claims import log_dir_rate_of
+from kafka_rebalance.reconcile.report.override_report import override_rows, with_overrides
 from kafka_rebalance.reconcile.report.ready_state import ready_of
-from kafka_rebalance.reconcile.report.throttle_report import override_rows
 from kafka_rebalance.reconcile.state.assessment import Advance, ThrottleFindings
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.record import LoadedRun
@@ -119,9 +111,8 @@ def _conditions(
         unmatched = opened.plan.unmatched if opened is not None else ()
         warnings = rebalance_warnings(desired.spec) + [(Reason.PATTERN_MATCHES_NOTHING, text) for text in unmatched]
         conditions = warn(conditions, warnings, generation=generation, now=now)
-    conditions = overridden(
-        conditions, [str(row) for row in desired.overrides], desired.override_problems, generation=generation, now=now
-    )
+    overrides, problems = desired.overrides, desired.override_problems
+    conditions = with_overrides(conditions, overrides, problems, generation=generation, now=now)
     if cluster.version is not None:
         put(ConditionType.VERSION_RECORDED, *cluster.version.finding())
     put(ConditionType.REBALANCING, opened is not None and not assessment.finished, reason, message)

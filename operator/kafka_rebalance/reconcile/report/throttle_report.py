@@ -1,21 +1,12 @@
 """The status of a KafkaReassignmentThrottle: a pure function of the resource and of what is in force."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
 from kafka_rebalance.api import throttle_resource
-from kafka_rebalance.api.conditions import (
-    ConditionType,
-    ReadySummary,
-    overridden,
-    remove_condition,
-    set_condition,
-    summarise,
-    warn,
-)
-from kafka_rebalance.api.overrides import OverrideInForce
-from kafka_rebalance.api.resource_status import Condition, OverrideRow
+from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_condition, set_condition, summarise, warn
+from kafka_rebalance.api.resource_status import Condition
 from kafka_rebalance.api.spec_warnings import throttle_warnings
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
@@ -24,6 +15,7 @@ from kafka_rebalance.execution.reassignment_throttle import Rates
 from kafka_rebalance.kafka.least_permissions import MissingPermission, sentence
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.report.override_report import override_rows, with_overrides
 from kafka_rebalance.units import format_bytes, format_rate
 
 State = tuple[ReadySummary, str, str]
@@ -123,13 +115,6 @@ def build_throttle_status(
     )
 
 
-def override_rows(in_force: Iterable[OverrideInForce]) -> tuple[OverrideRow, ...]:
-    """The overrides of a resource for its status."""
-    return tuple(
-        OverrideRow(setting=row.setting, value=row.value, until=row.until, reason=row.reason) for row in in_force
-    )
-
-
 def _conditions(
     throttle: KafkaReassignmentThrottle, state: State, missing: tuple[MissingPermission, ...], now: datetime
 ) -> tuple[Condition, ...]:
@@ -140,8 +125,8 @@ def _conditions(
     before = throttle.status.conditions
     conditions = summarise(before, summary, reason, message, generation=generation, now=now)
     conditions = warn(conditions, throttle_warnings(throttle.spec), generation=generation, now=now)
-    in_force = [str(row) for row in throttle.overrides]
-    conditions = overridden(conditions, in_force, throttle.override_problems, generation=generation, now=now)
+    overrides, problems = throttle.overrides, throttle.override_problems
+    conditions = with_overrides(conditions, overrides, problems, generation=generation, now=now)
     if not missing:
         return remove_condition(conditions, ConditionType.PERMITTED)
     why, text = Reason.PERMISSIONS_MISSING, sentence(missing)
