@@ -61,11 +61,15 @@ def names(document: str) -> list[str]:
     return re.findall(r"<tr><td>([^<]*)</td>", body[1])
 
 
+def opened(directory: Path, brokers: int, partitions: int, new: int) -> tuple[Path, Browser, str]:
+    """The page of the plan, a browser, and the document that it shows without a search."""
+    page, browser = page_of(directory, brokers, partitions, new), Browser(directory)
+    return page, browser, browser.document(page)
+
+
 class TestSmall:
-    def test_search_light_and_dark(self, tmp_path: Path) -> None:
-        page = page_of(tmp_path, 6, 120, 2)
-        browser = Browser(tmp_path)
-        everything = browser.document(page)
+    def test_search(self, tmp_path: Path) -> None:
+        page, browser, everything = opened(tmp_path, 6, 120, 2)
         shown, total = found(everything)
         assert shown == total == len(names(everything)) > 50
         one = browser.document(page, "region-0001.events-7")
@@ -75,8 +79,12 @@ class TestSmall:
         assert all("copied to" in row for row in re.findall(r"<tr><td>orders.*?</tr>", gets))
         assert browser.said == ""
 
-        light = imread(browser.picture(page, "light.png"))
-        dark = imread(Browser(tmp_path, dark=True).picture(page, "dark.png"))
+    def test_light_and_dark(self, tmp_path: Path) -> None:
+        page = page_of(tmp_path, 6, 120, 2)
+        light, dark = (
+            imread(Browser(tmp_path, dark=dark).picture(page, f"{name}.png"))
+            for name, dark in (("light", False), ("dark", True))
+        )
         assert light[2, 2, :3].min() > 0.95
         assert dark[2, 2, :3].max() < 0.2
         for picture in (light, dark):
@@ -87,9 +95,7 @@ class TestSmall:
 class TestLarge:
     def test_a_thousand_brokers_and_a_hundred_thousand_partitions(self, tmp_path: Path) -> None:
         """Below 1.5 MB, and the browser shows the largest copies first."""
-        page = page_of(tmp_path, 1000, 100_000, 100)
-        browser = Browser(tmp_path)
-        document = browser.document(page)
+        page, browser, document = opened(tmp_path, 1000, 100_000, 100)
         shown, total = found(document)
         assert shown == 200 == len(names(document))
         assert total > 20_000
@@ -97,7 +103,7 @@ class TestLarge:
         assert imread(browser.picture(page, "large.png")).std() > 0.05
 
     def test_every_partition_gets_other_replicas(self, tmp_path: Path) -> None:
-        """With Kafka's own rule nothing stays: more than fits, so the page says how much it shows."""
+        """Kafka's own assignment moves more partitions than fit, so the page says how many it shows."""
         page = page_of(tmp_path, 1000, 100_000, 100, "--strategy", "Generate")
         document = Browser(tmp_path).document(page)
         _, total = found(document)

@@ -7,7 +7,7 @@ _SECONDS = 120
 
 
 class Browser:
-    """One page at a time. ``dark``: what the page is told that its user prefers."""
+    """One page at a time. ``dark``: whether pages get the preference for dark colours."""
 
     def __init__(self, place: Path, *, dark: bool = False, width: int = 1240, height: int = 1600) -> None:
         self._place = place

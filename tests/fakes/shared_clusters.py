@@ -195,6 +195,21 @@ class SharedClusters:
         self.see("a")
         await self.until(lambda: len(self.real.flying) == flying)
 
+    async def claimed_by(self, fake, topic, **spec):
+        """Another server claims the cluster id first, before a topic is on record.
+
+        Four copies of a drain of its broker 1 are in flight there.
+        """
+        self.servers["evil"] = fake
+        self.create("evil", "evil", "first", execution={"suspend": True})
+        self.see("evil")
+        await self.until(lambda: self.owner)
+        fake.create(topic, [[1, 2, 3]] * 4, "evil")
+        fake.slow = {BrokerId(4)}
+        self.create("evil", "evil", brokers={"decommission": [1]}, **spec)
+        self.see("evil")
+        await self.until(lambda: len(fake.flying) == 4)
+
     async def restart(self, *first):
         """The operator is killed; after the restart, the resources of these namespaces are seen first."""
         await self.supervisor.stop()

@@ -128,31 +128,31 @@ async def test_what_others_have_deleted_is_created_again():
     assert await load() == content("second")
 
 
+async def taken_over(kube, _former):
+    """The store of the next owner, which has read the record."""
+    store = BindingStore(kube)
+    await store.load("c")
+    return store
+
+
+async def deleted_again(_kube, former):
+    """The same store, whose second deletion is executed at once."""
+    await former.delete("c")
+    return former
+
+
 class TestDeletion:
-    async def test_that_is_carried_out_late(self):
-        """The cluster was bound to another owner since: its binding stays."""
+    @pytest.mark.parametrize("then", [taken_over, deleted_again])
+    async def test_executed_late(self, then):
+        """The cluster is bound to another owner before the API server executes the deletion: its binding stays."""
         kube = SlowKube()
-        former, now = BindingStore(kube), BindingStore(kube)
+        former = BindingStore(kube)
         await former.save(Binding("c", Owner("a")))
         kube.hanging = True
         with pytest.raises(Transient):
             await former.delete("c")
         kube.hanging = False
-        await now.load("c")
-        await now.save(Binding("c", Owner("b")))
-        assert await kube.arrive() == 1
-        assert await now.load("c") == Binding("c", Owner("b"))
-
-    async def test_of_what_was_written_anew(self):
-        """The same where the record was deleted and written again."""
-        kube = SlowKube()
-        store = BindingStore(kube)
-        await store.save(Binding("c", Owner("a")))
-        kube.hanging = True
-        with pytest.raises(Transient):
-            await store.delete("c")
-        kube.hanging = False
-        await store.delete("c")
+        store = await then(kube, former)
         await store.save(Binding("c", Owner("b")))
         assert await kube.arrive() == 1
         assert await store.load("c") == Binding("c", Owner("b"))

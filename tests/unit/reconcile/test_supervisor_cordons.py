@@ -23,15 +23,8 @@ async def squatted(world, monkeypatch):
     No topic of it was on record before. Then the KafkaConnection of the cluster's owner comes.
     """
     world.servers["kafka"] = world.real = Cordoning([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
-    world.servers["evil"] = fake = Cordoning([1, 2, 3, 4])
-    world.create("evil", "evil", "first", execution={"suspend": True})
-    world.see("evil")
-    await world.until(lambda: world.owner)
-    fake.create("bogus", [[1, 2, 3]] * 4, "evil")
-    fake.slow = {BrokerId(4)}
-    world.create("evil", "evil", **DRAIN)
-    world.see("evil")
-    await world.until(lambda: len(fake.flying) == 4)
+    fake = Cordoning([1, 2, 3, 4])
+    await world.claimed_by(fake, "bogus", throttle={"unlimited": True})
     assert fake.cordoned == [1]
     world.served = placed(monkeypatch, ending=True)
     world.connection(names=["a"])

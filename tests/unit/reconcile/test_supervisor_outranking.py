@@ -97,15 +97,7 @@ class TestOutranks:
 
         Naming the KafkaConnection without permission does not help either.
         """
-        world.servers["evil"] = fake = Cluster([1, 2, 3, 4])
-        world.create("evil", "evil", "first", execution={"suspend": True})
-        world.see("evil")
-        await world.until(lambda: world.owner)  # no topic is on record
-        fake.create("orders", [[1, 2, 3]] * 4, "evil")
-        fake.slow = {BrokerId(4)}
-        world.create("evil", "evil", brokers={"decommission": [1]}, throttle={"unlimited": True})
-        world.see("evil")
-        await world.until(lambda: len(fake.flying) == 4)
+        await world.claimed_by(Cluster([1, 2, 3, 4]), "orders", throttle={"unlimited": True})
         served = placed(monkeypatch, ending=True)
         world.connection(names=["a"])
         await world.until(lambda: world.state("evil") == "ClusterOwnedElsewhere")
@@ -119,21 +111,9 @@ class TestOutranks:
         await world.until(lambda: world.state("a") in {"Succeeded", "NothingToDo"})
         assert set(served) == {"a/r"}
 
-    async def drained_elsewhere(self, world, throttle):
-        """Another server has claimed the id first, and four copies of a drain are in flight there."""
-        world.servers["evil"] = fake = Cluster([1, 2, 3, 4])
-        world.create("evil", "evil", "first", execution={"suspend": True})
-        world.see("evil")
-        await world.until(lambda: world.owner)
-        fake.create("orders", [[1, 2, 3]] * 4, "evil")
-        fake.slow = {BrokerId(4)}
-        world.create("evil", "evil", brokers={"decommission": [1]}, throttle=throttle)
-        world.see("evil")
-        await world.until(lambda: len(fake.flying) == 4)
-
     async def test_takes_no_throttles_of_a_server_that_claimed_the_id_before(self, world):
         """None of the topics of that server is here. To remove its throttles here would remove those of other tools."""
-        await self.drained_elsewhere(world, throttle={"leaderRate": "1Ki", "followerRate": "1Ki"})
+        await world.claimed_by(Cluster([1, 2, 3, 4]), "orders", throttle={"leaderRate": "1Ki", "followerRate": "1Ki"})
         there = {("orders", name): "0:1,0:2,0:3,0:4" for name in LIST_NAMES}
         world.real.values = {**there, **{(BrokerId(1), name): "1024" for name in RATE_NAMES}}
         before = dict(world.real.values)
@@ -152,7 +132,7 @@ class TestOutranks:
 
     async def test_nor_those_that_it_sets_while_it_is_ended(self, world, monkeypatch):
         """It has an open run without a throttle when the KafkaConnection comes."""
-        await self.drained_elsewhere(world, throttle={"unlimited": True})
+        await world.claimed_by(Cluster([1, 2, 3, 4]), "orders", throttle={"unlimited": True})
         evict = Engines._evict
 
         async def late(engines, running):

@@ -132,21 +132,22 @@ class TestInlineConnection:
 
 
 class TestKafkaConnection:
-    async def test_that_was_deleted(self, world):
-        """As before the restart, with its last spec."""
-        world.connection()
-        await left_in(world, kafka=REF)
-        del world.kube.resources[CONNECTIONS, "k", "prod"]
-        await restarted(world)
-        await restored(world)
+    """A KafkaConnection with abandoned copies was deleted, and the operator was restarted."""
 
-    async def test_gives_no_new_resource_access(self, world):
-        """What names it meanwhile is refused, as it does not exist."""
+    @pytest.fixture(autouse=True)
+    async def deleted(self, world):
         world.connection()
         await left_in(world, kafka=REF)
         del world.kube.resources[CONNECTIONS, "k", "prod"]
         await restarted(world)
         await world.until(lambda: world.supervisor._engines.get("c"))
+
+    async def test_its_last_spec_is_used(self, world):
+        """The throttle is restored as without the restart."""
+        await restored(world)
+
+    async def test_gives_no_new_resource_access(self, world):
+        """A resource that names it is refused, because it does not exist."""
         world.create("a", name="s", kafka=REF, brokers={"decommission": [2]})
         world.see()
         await world.until(lambda: world.state("a", "s") == "ConnectionNotFound")
@@ -154,19 +155,14 @@ class TestKafkaConnection:
         world.real.arrive()
         await world.until(lambda: unthrottled(world) and not world.supervisor._engines.get("c"))
         looked = world.supervisor._book.of_owner(Owner("k", "prod")).changed
-        for _ in range(3):  # and is not connected to again
+        for _ in range(3):  # the operator does not connect again
             looked.set()
             await world.until(lambda: not looked.is_set())
             assert not world.supervisor._engines.get("c")
         assert world.real.altered == ordered
 
     async def test_that_was_created_again(self, world):
-        """The new one has the cluster."""
-        world.connection()
-        await left_in(world, kafka=REF)
-        del world.kube.resources[CONNECTIONS, "k", "prod"]
-        await restarted(world)
-        await world.until(lambda: world.supervisor._engines.get("c"))
+        """The new one owns the cluster."""
         world.connection()
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
         world.real.arrive()
@@ -174,16 +170,11 @@ class TestKafkaConnection:
         assert world.supervisor._engines.get("c")
 
     async def test_another_one_has_the_cluster_meanwhile(self, world, monkeypatch):
-        """The deleted one does not take it back, also before the next look at the records."""
+        """The deleted one does not take it back, even before the next look at the records."""
 
         async def not_yet(_):
             return None
 
-        world.connection()
-        await left_in(world, kafka=REF)
-        del world.kube.resources[CONNECTIONS, "k", "prod"]
-        await restarted(world)
-        await world.until(lambda: world.supervisor._engines.get("c"))
         monkeypatch.setattr(unfinished_work.UnfinishedWork, "_look", not_yet)
         world.connection(name="new")
         await world.until(lambda: world.owner == {"namespace": "k", "connection": "new"})
