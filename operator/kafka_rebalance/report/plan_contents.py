@@ -65,13 +65,8 @@ def partition_rows_of(plan: Plan, why: Mapping[TopicPartition, int]) -> tuple[Pa
 
 def plan_facts_of(plan: Plan) -> list[Fact]:
     """The figures of a plan, with what is proved."""
-    bound = plan.certificate.lower_bound
-    if plan.certificate.optimal:
-        proof = "proved: no plan that balances as well needs fewer"
-    else:
-        proof = f"at least {bound} are needed" if bound else "nothing is proved"
     facts = [
-        Fact("Replica moves", f"{plan.replica_moves} ({proof})"),
+        Fact("Replica moves", f"{plan.replica_moves} ({_proof(plan)})"),
         Fact("Data to copy", format_bytes(plan.data_to_move_bytes)),
         Fact("Partitions that change", str(plan.changed)),
         Fact("Preferred leaders that change", str(plan.leader_moves)),
@@ -84,6 +79,20 @@ def plan_facts_of(plan: Plan) -> list[Fact]:
         text = f"{plan.log_dir_moves}, {format_bytes(plan.log_dir_bytes)}"
         facts.append(Fact("Moves between log dirs", text))
     return [*facts, Fact("Plan", plan.hash, code=True)]
+
+
+def _proof(plan: Plan) -> str:
+    bound, optimal = plan.certificate.lower_bound, plan.certificate.optimal
+    if plan.imbalance is not None:
+        within = "the movement budget"
+        return (
+            f"proved: no plan within {within} balances better"
+            if optimal
+            else f"not proved to be the best within {within}"
+        )
+    if optimal:
+        return "proved: no plan that balances as well needs fewer"
+    return f"at least {bound} are needed" if bound else "nothing is proved"
 
 
 def disks_of(cluster: ClusterFile) -> dict[BrokerId, int]:

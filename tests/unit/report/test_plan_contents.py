@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.unit.report.report_values import BROKERS, LISTS, PLAN, ROWS, SIZES
 
-from kafka_rebalance.model.plan import Imbalance, SkippedPartition
+from kafka_rebalance.model.plan import Certificate, Imbalance, SkippedPartition
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.report.plan_contents import (
     broker_rows,
@@ -52,6 +52,15 @@ class TestFlows:
             (1, 3, 1, MIB),
             (2, 3, 1, 5 * MIB),
         ]
+
+
+class TestProof:
+    def test_within_a_budget(self):
+        """The bound of the moves is about plans that are as even; what the budget allows is another question."""
+        limited = replace(PLAN, imbalance=Imbalance(3, 3))
+        best, unproved = (replace(limited, certificate=Certificate(2, optimal=optimal)) for optimal in (True, False))
+        assert plan_facts_of(best)[0].text == "2 (proved: no plan within the movement budget balances better)"
+        assert plan_facts_of(unproved)[0].text == "2 (not proved to be the best within the movement budget)"
 
 
 class TestPartitions:

@@ -12,7 +12,7 @@ from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.cluster_file import parse_cluster
 from kafka_rebalance.model.goals import LoadResource, Strategy
 from kafka_rebalance.model.json_shapes import decode_object
-from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, Spread
+from kafka_rebalance.model.plan import Certificate, Imbalance, Plan, PlannedPartition, Spread
 from kafka_rebalance.model.reassignment_file import parse_reassignment
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.planning import PlanRequest
@@ -78,6 +78,7 @@ def report_of_file(cluster: BinaryIO, plan_file: BinaryIO, now: datetime) -> Rep
         rack_violations=int(summary.get("rackViolations", 0)),
         before=_spread(summary.get("before")),
         after=_spread(summary.get("after")),
+        imbalance=_imbalance(summary.get("imbalance")),
     )
     rows = broker_rows(plan, described.brokers, {p.tp: p.replicas for p in described.partitions}, sizes)
     report = _report_of(plan, rows, sizes, disks_of(described), now)
@@ -120,6 +121,10 @@ def _summary(data: bytes) -> Mapping[str, Any]:
 
 def _spread(found: Any) -> Spread | None:
     return Spread(int(found["fewest"]), int(found["most"])) if isinstance(found, dict) else None
+
+
+def _imbalance(found: Any) -> Imbalance | None:
+    return Imbalance(int(found["squares"]), int(found["least"])) if isinstance(found, dict) else None
 
 
 def _curve(request: PlanRequest) -> list[BalancePoint]:

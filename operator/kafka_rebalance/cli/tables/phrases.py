@@ -33,6 +33,8 @@ def ids(brokers: Iterable[int]) -> str:
     return ",".join(map(str, brokers))
 
 
-def proof(certificate: "Certificate | PlanStatus") -> str:
-    """How the number of moves compares to the lower bound."""
+def proof(certificate: "Certificate | PlanStatus", *, budget_reached: bool) -> str:
+    """What is proved: of the number of moves or, where a movement budget limits it, of what they achieve."""
+    if budget_reached:
+        return f"{'proved' if certificate.optimal else 'not proved'} to be the best within the movement budget"
     return "proved minimal" if certificate.optimal else f"lower bound {certificate.lower_bound}"

@@ -8,7 +8,7 @@ from rich.table import Table
 from kafka_rebalance.cli.tables.console import plain_console, plain_table
 from kafka_rebalance.cli.tables.load_table import load_sentences, load_table
 from kafka_rebalance.cli.tables.log_dir_table import log_dir_cells, log_dir_sentences, log_dir_table
-from kafka_rebalance.cli.tables.phrases import ids, proof
+from kafka_rebalance.cli.tables.phrases import counted, ids, proof
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.planning import PlanRequest
@@ -42,7 +42,9 @@ def print_plan(
     if request.partitions and not made.partitions and not any(found.moves for found in dir_plans):
         console.print(made.reason or "balanced already", ": nothing to move", sep="")
     between = " between brokers" if dir_plans else ""
-    console.print(f"{made.replica_moves} replica moves{between} ({proof(made.certificate)}), {_to_copy(made, sizes)}")
+    moves = counted(made.replica_moves, "replica move")
+    proved = proof(made.certificate, budget_reached=made.imbalance is not None)
+    console.print(f"{moves}{between} ({proved}), {_to_copy(made, sizes)}")
     if (most := request.goals.max_replica_moves) is not None and made.replica_moves >= most > 0:
         console.print(f"goals.maxReplicaMoves ({most}) is used up: `explain` says how many moves full balance takes")
     console.print(f"{made.leader_moves} preferred leaders change, {made.rack_violations} rack violations remain")

@@ -83,7 +83,7 @@ def plan_facts(plan: PlanStatus | None) -> Iterable[tuple[str, str]]:
 def _plan(plan: PlanStatus) -> str:
     parts = [
         counted(plan.partitions, "partition"),
-        f"{counted(plan.replica_moves, 'replica move')} ({proof(plan)})",
+        f"{counted(plan.replica_moves, 'replica move')} ({proof(plan, budget_reached=plan.budget_reached is True)})",
         f"{counted(plan.leader_moves, 'preferred leader')} to change",
         f"{format_bytes(plan.data_to_move)} to copy",
     ]

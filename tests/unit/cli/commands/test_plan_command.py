@@ -69,6 +69,12 @@ class TestOutput:
         assert "is used up" not in run("--cluster", "-", stdin=cluster).stdout.decode()
         assert said in run("--cluster", "-", "--max-replica-moves", "1", stdin=cluster).stdout.decode()
 
+    def test_the_proof_of_a_plan_within_a_budget(self) -> None:
+        """The plan without the budget takes more moves, so "minimal" would say nothing of this one."""
+        text = run("--cluster", "-", "--max-replica-moves", "1", stdin=json.dumps(CLUSTER).encode()).stdout.decode()
+        assert "1 replica move (proved to be the best within the movement budget)" in text
+        assert "minimal" not in text
+
     def test_the_table_lists_unchanged_partitions_on_demand(self) -> None:
         """--all applies to the table as well; an unchanged partition gets no copies."""
         assert "u-9" not in table(cluster=SETTLED)

@@ -71,6 +71,15 @@ class TestPlans:
         assert "another state of the cluster" not in page
         assert "proved: no plan" in page
 
+    def test_a_budget_of_a_plan_file(self, written, tmp_path):
+        """The file says that a movement budget limits the plan."""
+        made = run_program("plan", "--cluster", EXAMPLE, "--max-replica-moves", "4", "-o", "json").out
+        (tmp_path / "plan.json").write_text(made)
+        arguments = ("report", "--cluster", EXAMPLE, "--plan", str(tmp_path / "plan.json"))
+        assert "no plan within the movement budget balances better" in written(
+            lambda *more: run_program(*arguments, *more)
+        )
+
     def test_of_another_cluster(self, cluster, tmp_path):
         rows = [{"topic": "gone", "partition": 0, "replicas": [1]}]
         (tmp_path / "plan.json").write_text(json.dumps({"version": 1, "partitions": rows}))
