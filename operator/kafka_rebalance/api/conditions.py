@@ -24,7 +24,7 @@ class ConditionType(StrEnum):
     PLANNED = "Planned"
     """Reports that a plan for this spec is stored."""
     REBALANCING = "Rebalancing"
-    """Reports that steps are being submitted or are in flight."""
+    """Reports that steps are being submitted or are in flight; False while a run waits at rest."""
     THROTTLE_APPLIED = "ThrottleApplied"
     """Reports that every broker that the rebalance uses accepted the rate."""
     SUCCEEDED = "Succeeded"

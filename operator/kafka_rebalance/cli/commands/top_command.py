@@ -78,7 +78,7 @@ async def _motion(kube: KubeObjects, namespace: str | None) -> Motion:
 
 def _screen(motion: Motion) -> RenderableType:
     if not motion.rebalances:
-        return "nothing is in motion"
+        return "nothing is in motion; kafka-rebalance list shows rebalances that wait or have ended"
     overview = plain_table("REBALANCE", "STATE", "PROGRESS", "RATE", "ETA", "IN FLIGHT")
     for seen in motion.rebalances:
         ready = find_condition(seen.status.conditions, ConditionType.READY)

@@ -35,7 +35,10 @@ class BusyBroker:
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """``rebalances``: those whose run is open. ``unlisted``: partitions in flight that no status lists."""
+    """``rebalances``: those that submit steps or have some in flight.
+
+    ``unlisted``: partitions in flight that no status lists.
+    """
 
     rebalances: tuple[KafkaRebalance, ...] = ()
     brokers: tuple[BusyBroker, ...] = ()
@@ -45,14 +48,14 @@ class Motion:
 
 def motion_of(rebalances: Iterable[KafkaRebalance], throttles: Iterable[KafkaReassignmentThrottle]) -> Motion:
     """Everything in motion; the partitions with the most bytes left first."""
-    moving = [seen for seen in rebalances if _open(seen)]
+    moving = [seen for seen in rebalances if _moving(seen)]
     partitions = sorted((row for seen in moving for row in _partitions(seen)), key=lambda row: -(row.left or 0))
     in_flight = sum(seen.status.current_batch_size for seen in moving)
     brokers = _brokers(partitions, throttles)
     return Motion(tuple(moving), tuple(brokers), tuple(partitions), max(0, in_flight - len(partitions)))
 
 
-def _open(seen: KafkaRebalance) -> bool:
+def _moving(seen: KafkaRebalance) -> bool:
     moving = find_condition(seen.status.conditions, ConditionType.REBALANCING)
     return bool(seen.status.current_batch_size) or (moving is not None and moving.status == "True")
 

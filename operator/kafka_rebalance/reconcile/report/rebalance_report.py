@@ -18,7 +18,7 @@ from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.direction import going_back
+from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.throttle_claims import log_dir_rate_of
 from kafka_rebalance.reconcile.report.override_report import override_rows, with_overrides
@@ -115,7 +115,8 @@ def _conditions(
     conditions = with_overrides(conditions, overrides, problems, generation=generation, now=now)
     if cluster.version is not None:
         put(ConditionType.VERSION_RECORDED, *cluster.version.finding())
-    put(ConditionType.REBALANCING, opened is not None and not assessment.finished, reason, message)
+    waits = assessment.step_block is not None and at_rest(rebalance)
+    put(ConditionType.REBALANCING, opened is not None and not assessment.finished and not waits, reason, message)
     succeeded = summary is ReadySummary.DONE and reason != Reason.UNDONE
     put(ConditionType.SUCCEEDED, succeeded, reason, message)
     if opened is not None:

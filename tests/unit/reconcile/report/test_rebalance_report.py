@@ -18,8 +18,9 @@ from kafka_rebalance.model.load_outcome import MOST_ROWS, LoadOutcome, OutsideBr
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import BrokerId, ClusterState, replicas_of
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
-from kafka_rebalance.reconcile.state.assessment import Drain
+from kafka_rebalance.reconcile.state.assessment import Drain, StepBlock
 
 MUCH = 2**60
 MUCH_LOAD = LoadOutcome(
@@ -48,6 +49,30 @@ class TestThrottle:
         applied = find_condition(status.conditions, ConditionType.THROTTLE_APPLIED)
         said = "1.0 MiB/s from spec.throttle; on some brokers less, by KafkaReassignmentThrottle kafka/limits"
         assert applied.message == said
+
+
+class TestRebalancing:
+    """The condition of that name: whether steps are submitted or in flight."""
+
+    def condition(self, mine):
+        found_condition = find_condition(status_of(mine).conditions, ConditionType.REBALANCING)
+        return found_condition.status, found_condition.reason
+
+    def test_no_step_may_start_and_none_is_in_flight(self):
+        """A run that waits for its approval moves nothing, and so does a suspended one at rest."""
+        waiting = {tp(0): PartitionStatus(MovePhase.READY)}
+        mine = found(rebalance(progress=MOVED), statuses=waiting)
+        assert self.condition(mine) == ("True", "Rebalancing")
+        for reason in (Reason.AWAITING_APPROVAL, Reason.SUSPENDED, Reason.OUTSIDE_WINDOW, Reason.CLUSTER_UNHEALTHY):
+            found(mine, step_block=StepBlock(reason, "not now"))
+            assert self.condition(mine) == ("False", reason)
+
+    def test_steps_in_flight_go_on(self):
+        """A suspended run finishes them first."""
+        mine = rebalance()
+        recorded(mine, run=replace(mine.record.run, started_at=NOW))
+        found(mine, statuses={tp(0): FLYING}, progress=MOVED, step_block=StepBlock(Reason.SUSPENDED, "not now"))
+        assert self.condition(mine) == ("True", "Suspended")
 
 
 class TestElections:
