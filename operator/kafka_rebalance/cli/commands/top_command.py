@@ -20,6 +20,7 @@ from kafka_rebalance.cli.options.resource_lookup import (
 from kafka_rebalance.cli.tables.console import plain_console, plain_table, print_document
 from kafka_rebalance.cli.tables.motion import Motion, motion_of
 from kafka_rebalance.cli.tables.phrases import ids
+from kafka_rebalance.cli.tables.rate_notes import notes_on
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kube.api_errors import Forbidden, NotFound
 from kafka_rebalance.kube.objects import KubeObjects
@@ -87,7 +88,7 @@ def _screen(motion: Motion) -> RenderableType:
             f"{seen.metadata.namespace}/{seen.metadata.name}",
             ready.reason if ready is not None else "-",
             f"{progress.percent}%" if progress is not None else "-",
-            format_rate(progress.rate or 0) if progress is not None else "-",
+            format_rate(progress.rate) if progress is not None and progress.rate is not None else "-",
             (display.eta if display is not None else None) or "-",
             str(seen.status.current_batch_size),
         )
@@ -103,7 +104,8 @@ def _screen(motion: Motion) -> RenderableType:
     more = motion.unlisted + max(0, len(motion.partitions) - _MOST_ROWS)
     if more:
         partitions.add_row(f"… {more} more: status NAME --batch")
-    return Group(overview, "", brokers, "", partitions)
+    notes = list(notes_on(motion))
+    return Group(overview, "", brokers, "", partitions, *(("", *notes) if notes else ()))
 
 
 def _document(motion: Motion) -> dict[str, Any]:

@@ -37,22 +37,24 @@ class BusyBroker:
 class Motion:
     """``rebalances``: those that submit steps or have some in flight.
 
-    ``unlisted``: partitions in flight that no status lists.
+    ``unlisted``: partitions in flight that no status lists. ``metered``: a KafkaReassignmentThrottle measures brokers.
     """
 
     rebalances: tuple[KafkaRebalance, ...] = ()
     brokers: tuple[BusyBroker, ...] = ()
     partitions: tuple[MovingPartition, ...] = ()
     unlisted: int = 0
+    metered: bool = False
 
 
 def motion_of(rebalances: Iterable[KafkaRebalance], throttles: Iterable[KafkaReassignmentThrottle]) -> Motion:
     """Everything in motion; the partitions with the most bytes left first."""
-    moving = [seen for seen in rebalances if _moving(seen)]
+    moving, throttles = [seen for seen in rebalances if _moving(seen)], list(throttles)
     partitions = sorted((row for seen in moving for row in _partitions(seen)), key=lambda row: -(row.left or 0))
     in_flight = sum(seen.status.current_batch_size for seen in moving)
     brokers = _brokers(partitions, throttles)
-    return Motion(tuple(moving), tuple(brokers), tuple(partitions), max(0, in_flight - len(partitions)))
+    unlisted = max(0, in_flight - len(partitions))
+    return Motion(tuple(moving), tuple(brokers), tuple(partitions), unlisted, metered=bool(throttles))
 
 
 def _moving(seen: KafkaRebalance) -> bool:

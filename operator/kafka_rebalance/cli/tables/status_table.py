@@ -16,6 +16,7 @@ from kafka_rebalance.api.resource_status import (
 from kafka_rebalance.api.v1alpha1 import KafkaRebalance
 from kafka_rebalance.cli.tables.console import plain_console, plain_table
 from kafka_rebalance.cli.tables.phrases import counted, ids, proof
+from kafka_rebalance.cli.tables.rate_notes import ABOVE_THROTTLE, above_throttle
 from kafka_rebalance.units import format_bytes, format_duration, format_rate
 
 _EXAMPLES = 5
@@ -63,6 +64,8 @@ def _facts(status: KafkaRebalanceStatus) -> Iterable[tuple[str, str]]:
         yield from _progress(status.progress, status.display.eta if status.display else None)
     if status.throttle is not None:
         yield "Throttle", _throttle(status.throttle)
+        if above_throttle(status):
+            yield "", ABOVE_THROTTLE
     if status.progress is not None or status.current_batch_size:
         yield "In flight", counted(status.current_batch_size, "partition")
     if status.skipped_count:

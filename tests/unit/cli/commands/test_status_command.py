@@ -98,6 +98,16 @@ class TestSummary:
         ):
             assert line in lines
 
+    def test_a_rate_above_the_throttle_is_explained(self, capsys):
+        """The lower side counts, and an ended run copies nothing."""
+        said = "The rate is above the throttle: it is of all brokers together, and has bursts of up to 10 MiB"
+        found = " ".join(summary(capsys, resource(status=full_status().as_patch()["status"])))
+        assert said in found
+        slower = full_status(throttle=ThrottleStatus(leader_rate=20 * 2**20, source="x", brokers=6))
+        assert said not in " ".join(summary(capsys, resource(status=slower.as_patch()["status"])))
+        ended = full_status(completed_at=NOW)
+        assert said not in " ".join(summary(capsys, resource(status=ended.as_patch()["status"])))
+
     def test_the_load(self, capsys):
         """A line for each resource, the bound, and who stays outside."""
         status = full_status()

@@ -6,7 +6,16 @@ import pytest
 from rich.live import Live
 from tests.unit.cli.commands.resource_runs import RUNNING, body, program, status, world
 
-from kafka_rebalance.api.resource_status import BatchRow
+from kafka_rebalance.api.resource_status import (
+    BatchRow,
+    ByteProgress,
+    Display,
+    PartitionProgress,
+    ProgressStatus,
+    ReplicaProgress,
+    StepProgress,
+    ThrottleStatus,
+)
 from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleStatus, ThrottledBroker
 from kafka_rebalance.cli.commands import top_command
 
@@ -16,10 +25,23 @@ def row(partition, adding, left):
     return BatchRow(topic="orders", partition=partition, adding=adding, bytes_remaining=left, **lists)
 
 
-def moving(name="r", *rows, size=None, **about):
+NO_METER = "- not measured: rates of brokers need a KafkaReassignmentThrottle"
+
+
+def moving(name="r", *rows, size=None, namespace="kafka", **reported):
     found = rows or (row(0, (3,), 1024), row(1, (3, 4), 4096))
-    return body(
-        reported=status(RUNNING, current_batch=found, current_batch_size=size or len(found)), name=name, **about
+    batch = {"current_batch": found, "current_batch_size": size or len(found)}
+    return body(reported=status(RUNNING, **batch, **reported), name=name, namespace=namespace)
+
+
+def progress(rate):
+    return ProgressStatus(
+        percent=37,
+        partitions=PartitionProgress(total=2, completed=0, in_flight=2, waiting=0),
+        replica_moves=ReplicaProgress(total=3, completed=0),
+        steps=StepProgress(completed=0, in_flight=2),
+        bytes=ByteProgress(total=5120, moved=0),
+        rate=rate,
     )
 
 
@@ -39,7 +61,27 @@ class TestOnce:
         assert lines[1].startswith("kafka/r Rebalancing")
         assert "3 2 3.0 KiB 2.0 KiB/s 0 B/s" in lines
         assert "4 1 2.0 KiB - -" in lines
-        assert lines[-2:] == ["orders-1 1,2 3,4 4.0 KiB kafka/r", "orders-0 1,2 3 1.0 KiB kafka/r"]
+        after = lines.index("TOPIC-PARTITION CURRENT ADDING LEFT REBALANCE") + 1
+        assert lines[after : after + 2] == ["orders-1 1,2 3,4 4.0 KiB kafka/r", "orders-0 1,2 3 1.0 KiB kafka/r"]
+
+    def test_rates_that_are_not_measured(self):
+        """A dash says why: nothing measures them, or nothing has yet."""
+        assert NO_METER in " ".join(program(world(moving()), "top", "--once").out.split())
+        found = " ".join(program(world(moving(), limits()), "top", "--once").out.split())
+        assert NO_METER not in found
+        assert "- not known, or not measured yet" in found
+
+    def test_all_is_known(self):
+        """Without a dash there is nothing to explain."""
+        kube = world(moving("r", row(0, (3,), 1024), progress=progress(100), display=Display(eta="2m")), limits())
+        lines = program(kube, "top", "--once").out.splitlines()
+        assert not [line for line in lines if line.startswith("- ")]
+
+    def test_a_rate_above_the_throttle_is_explained(self):
+        throttle = ThrottleStatus(leader_rate=50, follower_rate=200, source="x", brokers=2)
+        fast = moving(progress=progress(100), throttle=throttle)
+        assert "The rate is above the throttle" in program(world(fast), "top", "--once").out
+        assert "The rate is above the throttle" not in program(world(moving()), "top", "--once").out
 
     def test_more_than_the_status_lists(self):
         out = program(world(moving(size=30)), "top", "--once").out
