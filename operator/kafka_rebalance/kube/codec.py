@@ -97,6 +97,7 @@ def encode_plan(plan: Plan) -> bytes:
             "imbalance": [plan.imbalance.squares, plan.imbalance.least] if plan.imbalance is not None else None,
             "unevenTopics": plan.uneven_topics,
             "unmatched": plan.unmatched,
+            "crowded": plan.crowded,
             "inPlace": [
                 [topic, [tp.partition for tp in named]]
                 for topic, named in groupby(sorted(plan.in_place), key=lambda tp: tp.topic)
@@ -138,6 +139,7 @@ def decode_plan(payload: bytes) -> Plan:
             uneven_topics=raw["unevenTopics"],
             in_place=tuple(TopicPartition(topic, number) for topic, numbers in raw["inPlace"] for number in numbers),
             unmatched=tuple(raw.get("unmatched", ())),  # plans of older operators do not have it
+            crowded=tuple(raw.get("crowded", ())),
             load=_LOAD.validate_python(raw["load"]) if "load" in raw else None,  # only of plans with load goals
             log_dirs=_log_dir_moves(raw["logDirs"]) if "logDirs" in raw else (),
         )

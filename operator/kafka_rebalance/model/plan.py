@@ -139,6 +139,8 @@ class Plan:
 
     ``unmatched`` are sentences on the expressions of the spec that match no topic.
 
+    ``crowded`` are sentences on brokers that end with much more, because others of their rack leave.
+
     ``in_place`` are the partitions of an assignment (strategy Assignment) that already have their lists: if one of them
     is gone when the run is planned again, it was deleted and is no typing error.
 
@@ -160,6 +162,7 @@ class Plan:
     data_source: str = ""
     in_place: tuple[TopicPartition, ...] = ()
     unmatched: tuple[str, ...] = ()
+    crowded: tuple[str, ...] = ()
     load: LoadOutcome | None = None
     log_dirs: tuple[LogDirMove, ...] = ()
 

@@ -26,6 +26,7 @@ from kafka_rebalance.planning.ordering.replica_order import arrange
 from kafka_rebalance.planning.ordering.spread import spread
 from kafka_rebalance.planning.ordering.stranded_replicas import order_around_stranded
 from kafka_rebalance.planning.problem.copies import Copies
+from kafka_rebalance.planning.problem.crowded_racks import crowded_racks
 from kafka_rebalance.planning.problem.encoding import Encoded, build
 from kafka_rebalance.planning.problem.instance import Indices, Instance
 from kafka_rebalance.planning.problem.request import Goals, PlanRequest
@@ -69,6 +70,7 @@ def plan(request: PlanRequest) -> Plan:
         imbalance=solution.imbalance,
         uneven_topics=_uneven(instance, solution, request.goals),
         load=solution.load,
+        crowded=crowded_racks(request, encoded, solution.lists),
     )
 
 

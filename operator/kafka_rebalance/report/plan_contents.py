@@ -109,6 +109,7 @@ def risks_of(plan: Plan, rows: Sequence[BrokerRow], disks: Mapping[BrokerId, int
         found.append(f"The sizes of {unknown_sizes} partitions are not known, so the data to copy is more than shown.")
     if plan.imbalance is not None:
         found.append("The movement budget is reached: the brokers are less even than more moves would make them.")
+    found += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in plan.crowded]
     if plan.skipped:
         found.append(f"{len(plan.skipped)} partitions are left alone, for example {plan.skipped[0].tp}.")
     shrinking = [p.tp for p in plan.partitions if len(p.target) < len(p.current)]

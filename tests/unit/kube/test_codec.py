@@ -111,13 +111,14 @@ class TestPlans:
         assert len({found.hash for found in (made, moved, *changed)}) == 4
         assert replace(moved, log_dirs=moves[::-1]).hash == moved.hash
 
-    def test_expressions_that_match_nothing(self) -> None:
+    def test_warnings(self) -> None:
         """Not part of the hash; a plan of an older operator has none."""
-        made = replace(plan(3), unmatched=("spec.topics.exclude[0]: '__*' matches no topic",))
+        unmatched = ("spec.topics.exclude[0]: '__*' matches no topic",)
+        made = replace(plan(3), unmatched=unmatched, crowded=("broker 3 ends with 12 replicas instead of 6",))
         assert decode_plan(encode_plan(made)) == made
         assert made.hash == plan(3).hash
         older = unpack(encode_plan(made))
-        del older["unmatched"]
+        del older["unmatched"], older["crowded"]
         assert decode_plan(pack(older)) == plan(3)
 
     def test_elections(self) -> None:

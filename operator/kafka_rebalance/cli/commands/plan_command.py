@@ -245,6 +245,8 @@ def planned(options: PlanOptions, *, everything: bool) -> MadePlan:
     started = time.perf_counter()
     made = make_plan(options.request)
     dir_plans = options.log_dir_plans(made)
+    for warning in made.crowded:
+        click.echo(f"warning: {warning}", err=True)
     shown = _shown(made, options.request, dir_plans, everything=everything)
     document = _document(made, shown, options.sizes, time.perf_counter() - started, dir_plans)
     return MadePlan(made, shown, dir_plans, document)
@@ -366,5 +368,6 @@ def _document(
             **({"logDirs": log_dir_document(dir_plans)} if dir_plans else {}),
             **({"unevenTopics": made.uneven_topics} if made.uneven_topics else {}),
             **({"reason": made.reason} if made.reason else {}),
+            **({"warnings": list(made.crowded)} if made.crowded else {}),
         },
     }

@@ -78,6 +78,7 @@ def report_of_file(cluster: BinaryIO, plan_file: BinaryIO, now: datetime) -> Rep
         rack_violations=int(summary.get("rackViolations", 0)),
         before=_spread(summary.get("before")),
         after=_spread(summary.get("after")),
+        crowded=tuple(map(str, summary.get("warnings") or ())),
         imbalance=_imbalance(summary.get("imbalance")),
     )
     rows = broker_rows(plan, described.brokers, {p.tp: p.replicas for p in described.partitions}, sizes)

@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
+from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.cli.tables.console import plain_console, plain_table
 from kafka_rebalance.cli.tables.phrases import ids
@@ -16,7 +17,7 @@ _PARTITION_COLUMNS = ("TOPIC-PARTITION", "CURRENT", "TARGET", "NEW REPLICAS", "T
 
 
 def print_planned(status: KafkaRebalanceStatus) -> None:
-    """The figures of the plan with its hash, and the table of the brokers."""
+    """The figures of the plan with its hash, what the operator warns of, and the table of the brokers."""
     console = plain_console()
     facts = Table.grid(padding=(0, 3, 0, 0))
     for label, text in plan_facts(status.plan):
@@ -24,6 +25,8 @@ def print_planned(status: KafkaRebalanceStatus) -> None:
     if status.plan is not None and status.plan.eta is not None:
         facts.add_row("Duration", f"{status.plan.eta}, at the current throttle")
     console.print(facts)
+    if (warning := find_condition(status.conditions, ConditionType.SPEC_WARNING)) is not None:
+        console.print(f"warning: {warning.message}", soft_wrap=True)
     if status.plan is None or not status.plan.per_broker:
         return
     table = plain_table("BROKER", "REPLICAS IN", "OUT", "BYTES IN", "OUT", "LEADERS IN", "OUT")

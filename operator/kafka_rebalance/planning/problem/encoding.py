@@ -26,7 +26,7 @@ _INT32 = range(-(2**31), 2**31)
 _LARGEST = 2**50
 """Sizes are capped at one pebibyte."""
 
-_NOWHERE = 2**31
+NOWHERE = 2**31
 """The first id of the brokers that do not exist, for added replicas."""
 
 
@@ -109,7 +109,7 @@ def _lists(partitions: list[PartitionInput], rf: Ints) -> tuple[Ints, Ints]:
     grow = np.maximum(rf - listed, 0)
     if not grow.any():
         return listed, np.fromiter(chain.from_iterable(lists), dtype=np.int64, count=int(listed.sum()))
-    nowhere = range(_NOWHERE, _NOWHERE + int(grow.max()))
+    nowhere = range(NOWHERE, NOWHERE + int(grow.max()))
     filled = ((*row, *nowhere[:more]) for row, more in zip(lists, grow.tolist(), strict=True))
     longer = listed + grow
     return longer, np.fromiter(chain.from_iterable(filled), dtype=np.int64, count=int(longer.sum()))

@@ -108,8 +108,10 @@ def _conditions(
         conditions = set_condition(conditions, kind, status, why, text, generation=generation, now=now)
 
     if opened is not None or desired.status.plan is None:
-        unmatched = opened.plan.unmatched if opened is not None else ()
-        warnings = rebalance_warnings(desired.spec) + [(Reason.PATTERN_MATCHES_NOTHING, text) for text in unmatched]
+        warnings = rebalance_warnings(desired.spec)
+        if opened is not None:
+            warnings += [(Reason.PATTERN_MATCHES_NOTHING, text) for text in opened.plan.unmatched]
+            warnings += [(Reason.FEW_BROKERS_IN_RACK, text) for text in opened.plan.crowded]
         conditions = warn(conditions, warnings, generation=generation, now=now)
     overrides, problems = desired.overrides, desired.override_problems
     conditions = with_overrides(conditions, overrides, problems, generation=generation, now=now)

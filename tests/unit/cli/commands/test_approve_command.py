@@ -48,6 +48,16 @@ class TestApproved:
         done = approve(world(body(MANUAL, status(WAITING, plan(eta="40m to 1h20m")))))
         assert "\nDuration   40m to 1h20m, at the current throttle" in done.out
 
+    def test_it_warns_of_what_the_plan_does(self):
+        """The condition SpecWarning of the resource."""
+        reported = status(WAITING)
+        message = "broker 3 ends with 12 replicas instead of 6: it is the last broker of rack b"
+        about = {"status": "True", "observedGeneration": 1, "lastTransitionTime": "2026-01-01T12:00:00Z"}
+        reported["conditions"].append(
+            {"type": "SpecWarning", "reason": "FewBrokersInRack", "message": message, **about}
+        )
+        assert f"\nwarning: {message}\n" in approve(world(body(MANUAL, reported))).out
+
     @pytest.mark.parametrize("answer", ["n\n", "", "\n"])
     def test_only_with_a_yes(self, answer):
         kube = world(waiting())

@@ -50,6 +50,41 @@ class TestPrinted:
         assert found["spec"] == {**spec, "brokers": {"decommission": [4, 5]}}
 
 
+class TestWarned:
+    """With a cluster file, of what the drain does to the brokers that stay."""
+
+    @pytest.fixture
+    def cluster(self, tmp_path):
+        rows = [{"topic": "t", "partition": n, "replicas": [n % 2, 2 + n % 2]} for n in range(8)]
+        brokers = [{"id": n, "rack": "aabb"[n]} for n in range(4)]
+        (tmp_path / "cluster.json").write_text(json.dumps({"brokers": brokers, "partitions": rows}))
+        return str(tmp_path / "cluster.json")
+
+    def test_the_last_broker_of_a_rack(self, cluster):
+        done = run_program("drain", "3", *SERVERS, "--cluster", cluster)
+        assert done.code == 0
+        assert done.err == (
+            "warning: broker 2 ends with 8 replicas instead of 4: it is the last broker of rack b, and takes over what "
+            "the others there had\n"
+        )
+        assert yaml.safe_load(done.out)["spec"]["brokers"] == {"decommission": [3]}
+
+    def test_plan_and_report_say_it_too(self, cluster, tmp_path):
+        done = run_program("plan", "--cluster", cluster, "--decommission", "3", "-o", "json")
+        assert "warning: broker 2 ends with 8 replicas" in done.err
+        (tmp_path / "plan.json").write_text(done.out)
+        page = tmp_path / "report.md"
+        for more in (("--decommission", "3"), ("--plan", str(tmp_path / "plan.json"))):
+            assert run_program("report", "--cluster", cluster, *more, "-o", str(page)).code == 0
+            assert "- Broker 2 ends with 8 replicas instead of 4" in page.read_text()
+
+    def test_no_plan(self, cluster):
+        """Nothing is created then."""
+        done = run_program("drain", "9", *SERVERS, "--cluster", cluster)
+        assert (done.code, done.out) == (3, "")
+        assert "UnknownBroker" in done.err
+
+
 class TestApplied:
     def test_once(self):
         """A repetition after a lost answer finds the same object."""

@@ -75,6 +75,18 @@ class TestRebalancing:
         assert self.condition(mine) == ("True", "Suspended")
 
 
+class TestWarnings:
+    def test_what_the_plan_does_to_a_rack(self):
+        """Until the plan is carried out."""
+        mine = rebalance(progress=MOVED)
+        said = "broker 3 ends with 12 replicas instead of 6: it is the last broker of rack b"
+        recorded(
+            mine, loaded_run=replace(mine.record.loaded_run, plan=replace(mine.record.loaded_run.plan, crowded=(said,)))
+        )
+        warning = find_condition(status_of(mine).conditions, ConditionType.SPEC_WARNING)
+        assert (warning.status, warning.reason, warning.message) == ("True", "FewBrokersInRack", said)
+
+
 class TestElections:
     def test_they_are_counted_and_named_as_what_they_are(self):
         """No list changes, so the message does not mention replica moves."""
