@@ -10,6 +10,7 @@ from kafka_rebalance.report.report_contents import BeforeAfter, BrokerRow, CopyF
 from kafka_rebalance.units import format_bytes
 
 Lists = Mapping[TopicPartition, Replicas]
+_UNEVEN = "racks and replication factors can make equal counts impossible"
 _FULL = 0.8
 _NAMED = 5
 
@@ -74,6 +75,9 @@ def plan_facts_of(plan: Plan) -> list[Fact]:
     if plan.before is not None and plan.after is not None:
         before, after = plan.before, plan.after
         text = f"{before.fewest} to {before.most} before, {after.fewest} to {after.most} after"
+        if after.most - after.fewest > 1:
+            limited = "limited by the movement budget" if plan.imbalance is not None else _UNEVEN
+            text += f" ({limited})"
         facts.append(Fact("Replicas per broker", text))
     if plan.log_dir_moves:
         text = f"{plan.log_dir_moves}, {format_bytes(plan.log_dir_bytes)}"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.unit.report.report_values import BROKERS, LISTS, PLAN, ROWS, SIZES
 
-from kafka_rebalance.model.plan import Certificate, Imbalance, SkippedPartition
+from kafka_rebalance.model.plan import Certificate, Imbalance, SkippedPartition, Spread
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.report.plan_contents import (
     broker_rows,
@@ -61,6 +61,24 @@ class TestProof:
         best, unproved = (replace(limited, certificate=Certificate(2, optimal=optimal)) for optimal in (True, False))
         assert plan_facts_of(best)[0].text == "2 (proved: no plan within the movement budget balances better)"
         assert plan_facts_of(unproved)[0].text == "2 (not proved to be the best within the movement budget)"
+
+
+class TestSpread:
+    def text(self, most, **more):
+        plan = replace(PLAN, before=Spread(0, 6), after=Spread(2, most), **more)
+        return next(fact.text for fact in plan_facts_of(plan) if fact.label == "Replicas per broker")
+
+    def test_even(self):
+        """As even as counts can be: nothing to explain."""
+        assert self.text(3) == "0 to 6 before, 2 to 3 after"
+
+    def test_uneven(self):
+        """Whoever expects equal counts learns what may prevent them."""
+        assert (
+            self.text(4)
+            == "0 to 6 before, 2 to 4 after (racks and replication factors can make equal counts impossible)"
+        )
+        assert self.text(4, imbalance=Imbalance(3, 3)) == "0 to 6 before, 2 to 4 after (limited by the movement budget)"
 
 
 class TestPartitions:
