@@ -9,6 +9,7 @@ import sys
 
 from e2e.bench.child_settings import set_defaults
 from e2e.demo.layout import Layout
+from e2e.demo.next_steps import next_steps
 from e2e.demo.prompt import RESOURCE, Prompt
 from e2e.demo.relief import Relief, Skew
 from e2e.demo.running import account, end, run
@@ -18,33 +19,6 @@ from e2e.demo.story import Story
 
 _LAYOUT = Layout(brokers=6, hosts=3, topics=60, partitions_per_topic=10)
 _SKEW = Skew(partitions=72, heat={1: 10}, quiet_rate=0.5, samples=7, seconds_between=4, minimum_coverage="15s")
-_NEXT = """\
-Everything stays as it is, with records flowing, until Ctrl-C. In another terminal:
-
-export KUBECONFIG={kubeconfig}
-export PATH={path}:$PATH
-export BOOTSTRAP={bootstrap}
-
-# empty broker 6, and follow it
-kubectl apply -f {directory}/decommission.yaml
-kafka-rebalance watch decommission-6 -n {namespace}
-
-# in a third terminal, while it runs: faster, pause, go on, or cancel and go back
-kubectl patch {resource} decommission-6 -n {namespace} --type merge \\
-  -p '{{"spec":{{"throttle":{{"leaderRate":"100Mi","followerRate":"100Mi"}}}}}}'
-kubectl patch {resource} decommission-6 -n {namespace} --type merge -p '{{"spec":{{"execution":{{"suspend":true}}}}}}'
-kubectl patch {resource} decommission-6 -n {namespace} --type merge -p '{{"spec":{{"execution":{{"suspend":false}}}}}}'
-kubectl delete {resource} decommission-6 -n {namespace}
-
-# look closer
-kubectl get {resource} -A
-kubectl describe {resource} add-brokers -n {namespace}
-kafka-rebalance diff even-load -n {namespace}
-kubectl get events -n {namespace}
-kubectl explain {resource}.spec
-kafka-rebalance pipeline sample --bootstrap-servers $BOOTSTRAP --lake {lake}
-tail -f {log}
-"""
 
 
 def main() -> int:
@@ -84,13 +58,13 @@ def _keep(stage: Stage, screen: Screen) -> None:
     screen.section("What to try next", "KEEP=1 was given.")
     environment = stage.environment()
     screen.output(
-        _NEXT.format(
+        next_steps(
             kubeconfig=environment["KUBECONFIG"],
             path=stage.commands,
             bootstrap=stage.kafka.bootstrap_servers,
-            directory=stage.directory,
-            lake=stage.lake,
-            log=stage.operator.log,
+            directory=str(stage.directory),
+            lake=str(stage.lake),
+            log=str(stage.operator.log),
             namespace=NAMESPACE,
             resource=RESOURCE,
         )

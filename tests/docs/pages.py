@@ -52,7 +52,7 @@ def blocks(language: str) -> Iterator[Shown]:
 def commands() -> Iterator[Shown]:
     """Each command line of the console blocks, and each complete command in the text, without comments."""
     for block in blocks("console"):
-        for line in _lines(block.text):
+        for line in lines(block.text):
             for part in re.split(r"\s*(?:&&|;|\|)\s+", line):
                 yield Shown(block.page, part.strip())
     for page in PAGES:
@@ -65,7 +65,7 @@ def words(command: str) -> list[str] | None:
     return None if _PLACEHOLDER.search(command) else shlex.split(command)
 
 
-def _lines(block: str) -> list[str]:
+def lines(block: str) -> list[str]:
     """The lines that a reader types: after the prompts if there are any, otherwise all."""
     joined = re.sub(r"\\\n\s*", " ", block).splitlines()
     typed = [line[2:] for line in joined if line.startswith("$ ")] or joined

@@ -13,7 +13,8 @@ from typing import Any
 import click
 import pytest
 import yaml
-from tests.docs.pages import ROOT, Shown, blocks, commands, words
+from e2e.demo.next_steps import next_steps
+from tests.docs.pages import ROOT, Shown, blocks, commands, lines, words
 
 from kafka_rebalance.api.v1alpha1 import parse_rebalance, parse_throttle
 from kafka_rebalance.cli.files.manifest_lint import lint
@@ -46,6 +47,22 @@ DIRECTORIES = ("snapshots", "DIR")
 PLACEHOLDERS = {"$cluster": "prod-eu", " /etc/": " etc/", " RATE": " 50Mi"}
 
 OURS = [shown for shown in commands() if shown.text.startswith("kafka-rebalance ") and words(shown.text)]
+OF_THE_DEMO = [
+    Shown("e2e/demo/next_steps.py", line)
+    for line in lines(
+        next_steps(
+            kubeconfig="kubeconfig",
+            path="bin",
+            bootstrap="kafka:9092",
+            directory=".",
+            lake="lake",
+            log="log",
+            namespace="kafka",
+            resource="krb",
+        )
+    )
+    if line.startswith("kafka-rebalance ")
+]
 PATCHES = [shown for shown in commands() if shown.text.startswith("kubectl patch k") and " -p " in shown.text]
 
 
@@ -89,7 +106,13 @@ def test_the_commands_are_found() -> None:
     assert len(PATCHES) >= 5
 
 
-@pytest.mark.parametrize("shown", OURS, ids=str)
+def test_the_demo_needs_no_kubectl() -> None:
+    """Whoever has seen it knows the commands that change a run."""
+    typed = {words(shown.text)[1] for shown in OF_THE_DEMO}
+    assert {"plan", "watch", "top", "throttle", "suspend", "resume", "cancel", "list", "history", "report"} <= typed
+
+
+@pytest.mark.parametrize("shown", [*OURS, *OF_THE_DEMO], ids=str)
 def test_a_command_has_the_options_that_are_shown(shown: Shown, parse: Any) -> None:
     """And their values are of the right form. A text that only names a command leaves out what the command requires."""
     try:
