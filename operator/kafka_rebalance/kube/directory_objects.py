@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from kafka_rebalance.api.fields import format_time
-from kafka_rebalance.api.v1alpha1 import API_VERSION, KINDS, ObjectMeta
+from kafka_rebalance.api.v1alpha1 import API_VERSION, KINDS, REBALANCES, ObjectMeta
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.heartbeat import beat
 from kafka_rebalance.kube.api_errors import Conflict, NotFound
@@ -32,6 +32,10 @@ _WHOLE = ("throttle",)
 """Fields of a spec that are replaced as a whole, because their parts exclude each other."""
 LAST_APPLIED = "lastApplied"
 """The spec of the manifest that was applied last, beside the resource's own fields."""
+GONE_AT = "goneAt"
+"""When a resource that is gone was removed, beside the resource's own fields."""
+_GONE = "gone-"
+"""Before the kind of resources that are gone: KafkaRebalances, the last one of each name, for reading."""
 
 T = TypeVar("T")
 
@@ -76,6 +80,14 @@ class DirectoryObjects:
         return await self._do(
             lambda: [body for where, body in self._files.read_all(plural) if namespace in {None, where}]
         )
+
+    async def get_gone(self, plural: str, namespace: str, name: str) -> Json | None:
+        """The last resource of that name that is gone, as it was then; None if there is none on record."""
+        return await self.get(_GONE + plural, namespace, name)
+
+    async def list_gone(self, plural: str) -> list[Json]:
+        """The last resource of each name that is gone."""
+        return await self.list_resources(_GONE + plural)
 
     async def apply(self, plural: str, manifest: Mapping[str, Any]) -> Json:
         """Create the resource, or merge into it what has changed in the manifest since it was last applied.
@@ -250,6 +262,8 @@ class DirectoryObjects:
                 return found
             if "deletionTimestamp" not in after["metadata"] or after["metadata"]["finalizers"]:
                 return self._put(plural, after)
+            if plural == REBALANCES:
+                self._files.write(_GONE + plural, namespace, {**after, GONE_AT: format_time(self._now())})
             self._files.remove(plural, namespace, name)
             self._tell(plural, after, gone=True)
             return after

@@ -1,9 +1,11 @@
 """A rebalance from a file without Kubernetes: to its end, to a rest point, back, and on after it was ended at once."""
 
 import asyncio
+import json
 
 import pytest
 from tests.fakes.shared_clusters import Cluster
+from tests.fakes.whole_program import run_program
 
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.app import local_run
@@ -342,6 +344,32 @@ class TestRollback:
         assert (await terminal.run(back=True)).message == "nothing to roll back"
         assert (await terminal.run()).end is End.DONE
         assert terminal.moved == 4
+
+    @pytest.mark.parametrize(("after_success", "state"), [(False, "RolledBack"), (True, "Undone")])
+    async def test_what_can_be_read_afterwards(self, terminal, kafka, tmp_path, after_success, state):
+        """What was rolled back, and when, until another run of that name has ended."""
+
+        async def said(*arguments):
+            done = await asyncio.to_thread(run_program, *arguments, "--records", str(terminal.directory))
+            assert done.code == 0, done
+            return done
+
+        await terminal.run(stops=None if after_success else lambda _: bool(kafka.altered), **ONE_AT_A_TIME)
+        await terminal.run(back=True)
+        lines = (await said("status", "r")).out.splitlines()
+        assert lines[0] == f"default/r: {state}"
+        assert "deletionPolicy Rollback" in lines[2]
+        (row,) = json.loads((await said("history", "-o", "json")).out)["runs"]
+        assert (row["name"], row["outcome"]) == ("r", state)
+        assert row["startedAt"] <= row["completedAt"]
+        page = tmp_path / "report.md"
+        done = await said("report", "r", "-o", str(page))
+        assert "the plan of a run that was rolled back is not kept" in done.err
+        assert page.read_text().startswith(f"# KafkaRebalance default/r\n\n**{state}**")
+        assert "| 3 |" in page.read_text()
+        await terminal.run()
+        assert (await said("status", "r")).out.startswith("default/r: Succeeded")
+        assert len(json.loads((await said("history", "-o", "json")).out)["runs"]) == 2
 
     async def test_with_an_edited_file(self, terminal, kafka):
         """What is planned stays as it was carried out; the rest of the file counts."""

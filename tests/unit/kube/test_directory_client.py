@@ -219,7 +219,7 @@ class TestKilled:
             assert deletes or suspended(after) is (after["spec"].get("priority") != 3), left
             assert list(requests.waiting()) == []
             await kube.close()
-        assert calls == (4 if deletes else 7)
+        assert calls == (9 if deletes else 7)
 
 
 async def test_what_is_outdated_is_told(run, client, requests):

@@ -5,6 +5,7 @@ are listed instead.
 """
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,6 +14,7 @@ import click
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.v1alpha1 import REBALANCES, lenient_conditions
+from kafka_rebalance.cli.options.gone_rebalances import all_gone
 from kafka_rebalance.cli.options.resource_lookup import (
     ResourceScope,
     all_namespaces_option,
@@ -23,7 +25,7 @@ from kafka_rebalance.cli.options.resource_lookup import (
 )
 from kafka_rebalance.cli.tables.console import plain_console, plain_table, print_document
 from kafka_rebalance.kube.api_errors import Forbidden
-from kafka_rebalance.kube.objects import Json, KubeObjects
+from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.units import format_duration
 
@@ -77,9 +79,11 @@ async def _read(scope: ResourceScope, namespace: str | None, name: str | None) -
     async with reading(scope) as kube:
         try:
             rows = [row for run in await stores(kube).runs.list_all() for row in _of_record(run)]
+            known = {row.uid for row in rows}
+            rows += [row for row in _of_resources(await all_gone(kube)) if row.uid not in known]
         except Forbidden as hidden:
             click.echo(f"only resources that exist are listed, for their status: {hidden.message}", err=True)
-            rows = await _of_resources(kube, namespace)
+            rows = list(_of_resources(await kube.list_resources(REBALANCES, namespace)))
     chosen = (row for row in rows if namespace in {None, row.namespace} and name in {None, row.name})
     return sorted(chosen, key=lambda row: (row.ended, row.uid), reverse=True)
 
@@ -93,25 +97,21 @@ def _of_record(run: Run) -> list[FinishedRun]:
     ]
 
 
-async def _of_resources(kube: KubeObjects, namespace: str | None) -> list[FinishedRun]:
-    rows = []
-    for body in await kube.list_resources(REBALANCES, namespace):
+def _of_resources(bodies: Iterable[Json]) -> Iterator[FinishedRun]:
+    for body in bodies:
         metadata, status = body["metadata"], body.get("status") or {}
         ready = find_condition(lenient_conditions(status), ConditionType.READY)
         if ready is not None and ready.status == "True":
             started = (status.get("progress") or {}).get("startedAt")
-            rows.append(
-                FinishedRun(
-                    metadata["namespace"],
-                    metadata["name"],
-                    metadata["uid"],
-                    ready.reason,
-                    (status.get("plan") or {}).get("hash", ""),
-                    datetime.fromisoformat(started) if started else None,
-                    ready.last_transition_time,
-                )
+            yield FinishedRun(
+                metadata["namespace"],
+                metadata["name"],
+                metadata["uid"],
+                ready.reason,
+                (status.get("plan") or {}).get("hash", ""),
+                datetime.fromisoformat(started) if started else None,
+                ready.last_transition_time,
             )
-    return rows
 
 
 def _print(rows: list[FinishedRun], *, namespaces: bool) -> None:

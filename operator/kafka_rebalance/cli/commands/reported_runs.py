@@ -9,8 +9,10 @@ import click
 
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.api.v1alpha1 import KafkaRebalance, parse_rebalance
-from kafka_rebalance.cli.options.resource_lookup import ResourceScope, find, reading, stores
+from kafka_rebalance.cli.options.gone_rebalances import find_or_gone
+from kafka_rebalance.cli.options.resource_lookup import ResourceScope, reading, stores
 from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.kube.directory_objects import GONE_AT
 from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.model.cluster_file import ClusterFile
 from kafka_rebalance.model.plan import Plan
@@ -31,8 +33,9 @@ async def report_of_resource(
 ) -> Report:
     """Of a KafkaRebalance with its stored plan, or only from its status if the user may not read the plan."""
     async with reading(scope) as kube:
-        rebalance = parse_rebalance(await find(kube, scope.namespace, name))
-        run, plan = await _stored(kube, rebalance)
+        body = await find_or_gone(kube, scope.namespace, name)
+        rebalance = parse_rebalance(body)
+        run, plan = await _stored(kube, rebalance, gone=GONE_AT in body)
     record = await asyncio.to_thread(_record, history, run) if history is not None and run is not None else None
     metadata, status = rebalance.metadata, rebalance.status
     ready = ready_reason(status)
@@ -74,7 +77,7 @@ def _with_plan(report: Report, plan: Plan, described: ClusterFile, leaving: Coll
     )
 
 
-async def _stored(kube: KubeObjects, rebalance: KafkaRebalance) -> tuple[Run | None, Plan | None]:
+async def _stored(kube: KubeObjects, rebalance: KafkaRebalance, *, gone: bool) -> tuple[Run | None, Plan | None]:
     """The run and its plan; None where they cannot be read, or there is none."""
     metadata, shown = rebalance.metadata, rebalance.status.plan
     try:
@@ -83,7 +86,9 @@ async def _stored(kube: KubeObjects, rebalance: KafkaRebalance) -> tuple[Run | N
     except RebalanceError as hidden:
         click.echo(f"partitions are not shown: {hidden.message}", err=True)
         return None, None
-    if shown is not None and stored is None:
+    if shown is not None and stored is None and gone:
+        click.echo("partitions are not shown: the plan of a run that was rolled back is not kept", err=True)
+    elif shown is not None and stored is None:
         click.echo(
             f"partitions are not shown: namespace {kube.namespace} has no plan {shown.hash}: name the namespace of the "
             "operator's records with --operator-namespace",

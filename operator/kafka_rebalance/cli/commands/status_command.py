@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka_rebalance.api.v1alpha1 import parse_rebalance
-from kafka_rebalance.cli.options.resource_lookup import ResourceScope, directory_option, find, reading, record_options
+from kafka_rebalance.cli.options.gone_rebalances import find_or_gone
+from kafka_rebalance.cli.options.resource_lookup import ResourceScope, directory_option, reading, record_options
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.status_table import print_summary
 from kafka_rebalance.kube.objects import Json
@@ -63,7 +64,7 @@ def status(name: str, scope: ResourceScope, *, batch: bool, load_model: str | No
 async def _read(scope: ResourceScope, name: str, model: "LoadModel | None") -> Json:
     """The resource; with the model, its status has the measured rates."""
     async with reading(scope) as kube:
-        body = await find(kube, scope.namespace, name)
+        body = await find_or_gone(kube, scope.namespace, name)
         if model is not None:
             from kafka_rebalance.cli.commands.asked_of_kafka import measured
 
