@@ -193,4 +193,25 @@ RECONCILE_RULES = (
             "tests/unit/reconcile/test_supervisor_connections.py::TestPermission::test_permission_that_is_lost_in_mid_run",
         ),
     ),
+    BrokenRule(
+        "carried-out-where",
+        "That a restored resource was carried out counts only when its Kafka cluster is known, and in that one.",
+        "reconcile/act/lifecycle.py",
+        "was_read = stored is not None or bool(self._cluster_id)",
+        "was_read = True",
+        (
+            "tests/unit/reconcile/test_supervisor_run_once.py::TestBeforeItsKafkaConnection::test_in_the_same_cluster",
+            "tests/unit/reconcile/test_supervisor_run_once.py::TestBeforeItsClusterAnswers::test_it_is_not_carried_out_again",
+        ),
+    ),
+    BrokenRule(
+        "carried-out-elsewhere",
+        "A restored resource whose connection leads to another Kafka cluster by now is carried out there.",
+        "reconcile/act/lifecycle.py",
+        "return rebalance.record.was_read and not elsewhere",
+        "return rebalance.record.was_read",
+        (
+            "tests/unit/reconcile/test_supervisor_run_once.py::TestTheConnectionLeadsToAnotherCluster::test_it_is_carried_out_there",
+        ),
+    ),
 )

@@ -93,15 +93,22 @@ class Lifecycle:
         return already_done(rebalance) and not rebalance.desired.deleting
 
     async def _read(self, rebalance: Rebalance) -> None:
-        if not rebalance.record.was_read:
+        if not self._known(rebalance):
             stored = await self._stores.runs.load(rebalance.uid)
             run = stored or restored_run(rebalance.desired, self._cluster_id)
             if stored is not None and await self.inheritance(rebalance.uid):
                 run = None  # its plan was made before it was known what it inherits
             self._put_plan_away(rebalance)  # of what was read before
-            rebalance.record = replace(rebalance.record, run=run, was_read=True)
+            was_read = stored is not None or bool(self._cluster_id)
+            rebalance.record = replace(rebalance.record, run=run, was_read=was_read)
             if run is not None and run.open:
                 rebalance.memory = replace(rebalance.memory, problem=None)  # whatever went wrong when it began
+
+    def _known(self, rebalance: Rebalance) -> bool:
+        """Whether the record is read. What a resource says of itself counts in one Kafka cluster only."""
+        run = rebalance.record.run
+        elsewhere = run is not None and run.restored and self._cluster_id not in {"", run.cluster_id}
+        return rebalance.record.was_read and not elsewhere
 
     @asynccontextmanager
     async def problems_of(self, rebalance: Rebalance, stage: str) -> AsyncIterator[None]:

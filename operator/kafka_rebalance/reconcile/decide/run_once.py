@@ -33,12 +33,12 @@ def completed_key(rebalance: RebalanceView) -> str | None:
 def restored_run(desired: Desired, cluster_id: str) -> Run | None:
     """The run of a resource that ended before it was restored without records; None: execute the resource.
 
-    ``cluster_id``: of the Kafka cluster that the resource leads to; empty: not known, then any.
+    ``cluster_id``: of the Kafka cluster that the resource leads to; empty: not known, so nothing has ended there.
     """
     try:
         found = json.loads(desired.metadata.annotations.get(COMPLETED_ANNOTATION, "null"))
         at, outcome = datetime.fromisoformat(found["completedAt"]), RunOutcome(found["outcome"])
-        expected = _key_of(desired, cluster_id or found["clusterId"])
+        expected = _key_of(desired, cluster_id)
         if {name: found[name] for name in expected} != expected or at.tzinfo is None:
             return None
         plan_hash = str(found["planHash"])

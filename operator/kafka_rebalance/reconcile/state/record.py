@@ -132,8 +132,9 @@ class EndedRun:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is stored of one resource, as last read or written. ``was_read``: whether the store has been read.
+    """What is stored of one resource, as last read or written.
 
+    ``was_read``: whether the store has been read, and if it has no run, what the resource says of itself.
     ``run`` is the newest version of the run's record; that in ``loaded_run`` is as it was when the run was loaded.
     ``origins``: what each partition of the open run was before it was first sent something; ``loaded_run`` has those of
     when it was loaded or turned.

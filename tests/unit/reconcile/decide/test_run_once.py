@@ -90,7 +90,7 @@ class TestRestored:
         assert restored(completed_key(ended()), throttle={"leaderRate": "1Mi"}) is not None
 
     def test_before_the_cluster_is_known(self):
-        assert restored(completed_key(ended()), "") is not None
+        assert restored(completed_key(ended()), "") is None
 
     @pytest.mark.parametrize("change", [{"completedAt": "noon"}, {"outcome": "Great"}, {"completedAt": "2026-01-01"}])
     def test_a_damaged_annotation(self, change):
