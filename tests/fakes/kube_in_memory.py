@@ -91,12 +91,14 @@ class KubeInMemory:
             raise self.lost_replies.pop()
         return copy.deepcopy(found)
 
-    async def delete_resource(self, plural, namespace, name, uid):
+    async def delete_resource(self, plural, namespace, name, uid, resource_version=None):
         found = self.resources.get((plural, namespace, name))
         if found is None:
             return False
         if found["metadata"]["uid"] != uid:
             raise Conflict(f"the uid in the precondition is {uid}")
+        if resource_version not in {None, found["metadata"]["resourceVersion"]}:
+            raise Conflict(f"{namespace}/{name} has been modified")
         self.writes.append(("delete", plural, namespace, name))
         self.delete(plural, namespace, name, "2026-01-01T12:00:00Z")
         return True
@@ -138,9 +140,9 @@ class KubeInMemory:
     async def create_event(self, kind, about, reason, message, *, warning=False):
         self.events.append((reason, message))
 
-    async def annotate(self, plural, namespace, name, annotations):
+    async def annotate(self, plural, namespace, name, uid, annotations):
         found = self.resources.get((plural, namespace, name))
-        if found is None:
+        if found is None or found["metadata"]["uid"] != uid:
             return False
         self.writes.append(("annotate", plural, namespace, name))
         known = found["metadata"].setdefault("annotations", {})

@@ -14,6 +14,7 @@ from kafka_rebalance.api.conditions import ReadySummary, summarise
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus, PlanStatus
 from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION, parse_rebalance, planning_hash
 from kafka_rebalance.cli.options.resource_lookup import stores
+from kafka_rebalance.errors import Refused
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
@@ -83,8 +84,25 @@ class TestUndo:
 class TestAnnotate:
     async def test_removes_and_says_what_is_gone(self, client: KubeClient, namespace: Namespace) -> None:
         namespace.apply("KafkaRebalance", {})
-        assert await client.annotate(REBALANCES, namespace.name, "a", {UNDO_ANNOTATION: "sha256:1"})
+        uid = namespace.get(REBALANCES)["metadata"]["uid"]
+        assert await client.annotate(REBALANCES, namespace.name, "a", uid, {UNDO_ANNOTATION: "sha256:1"})
         assert namespace.get(REBALANCES)["metadata"]["annotations"][UNDO_ANNOTATION] == "sha256:1"
-        assert await client.annotate(REBALANCES, namespace.name, "a", {UNDO_ANNOTATION: None})
+        assert await client.annotate(REBALANCES, namespace.name, "a", uid, {UNDO_ANNOTATION: None})
         assert UNDO_ANNOTATION not in namespace.get(REBALANCES)["metadata"]["annotations"]
-        assert not await client.annotate(REBALANCES, namespace.name, "missing", {UNDO_ANNOTATION: "sha256:1"})
+        assert not await client.annotate(REBALANCES, namespace.name, "missing", uid, {UNDO_ANNOTATION: "sha256:1"})
+
+    async def test_another_of_that_name(self, client: KubeClient, namespace: Namespace) -> None:
+        """The resource was deleted and created again: it is gone, and the new one gets nothing of it."""
+        namespace.apply("KafkaRebalance", {})
+        uid = namespace.get(REBALANCES)["metadata"]["uid"]
+        namespace.kubectl("delete", f"{REBALANCES}.kafkarebalance.dev", "a")
+        namespace.apply("KafkaRebalance", {})
+        assert not await client.annotate(REBALANCES, namespace.name, "a", uid, {UNDO_ANNOTATION: "sha256:1"})
+        assert UNDO_ANNOTATION not in namespace.get(REBALANCES)["metadata"]["annotations"]
+
+    async def test_what_is_invalid(self, client: KubeClient, namespace: Namespace) -> None:
+        """It is the right resource, so it does not count as gone."""
+        namespace.apply("KafkaRebalance", {})
+        uid = namespace.get(REBALANCES)["metadata"]["uid"]
+        with pytest.raises(Refused, match="annotations"):
+            await client.annotate(REBALANCES, namespace.name, "a", uid, {"no name": "x"})

@@ -95,7 +95,7 @@ async def test_the_commands(client: KubeClient, namespace: Namespace) -> None:
 
 
 async def test_a_change_in_between_is_seen(client: KubeClient, namespace: Namespace) -> None:
-    """By the resource version of the patch; an unknown field is refused, and another uid is not deleted."""
+    """By the resource version of the patch; an unknown field is refused; another uid, or version, is not deleted."""
     namespace.apply("KafkaRebalance", {})
     looked_at = []
 
@@ -114,6 +114,13 @@ async def test_a_change_in_between_is_seen(client: KubeClient, namespace: Namesp
     with pytest.raises(Conflict):
         await client.delete_resource(REBALANCES, namespace.name, "a", "another-uid")
     assert not await client.delete_resource(REBALANCES, namespace.name, "gone", "another-uid")
+
+    seen = namespace.get(REBALANCES)["metadata"]
+    namespace.kubectl("patch", "krb", "a", "--type=merge", "-p", '{"spec": {"priority": 8}}')
+    with pytest.raises(Conflict):
+        await client.delete_resource(REBALANCES, namespace.name, "a", seen["uid"], seen["resourceVersion"])
+    version = namespace.get(REBALANCES)["metadata"]["resourceVersion"]
+    assert await client.delete_resource(REBALANCES, namespace.name, "a", seen["uid"], version)
 
 
 def test_only_approvers_approve(namespace: Namespace) -> None:

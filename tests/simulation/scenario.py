@@ -191,7 +191,8 @@ class Scenario:
             return None
         key = self.draw.choice(done)
         body = self.world.kube.resources[key]
-        at_once(self.world.kube.annotate(*key, {UNDO_ANNOTATION: body["status"].get("plan", {}).get("hash", "")}))
+        order = {UNDO_ANNOTATION: body["status"].get("plan", {}).get("hash", "")}
+        at_once(self.world.kube.annotate(*key, body["metadata"]["uid"], order))
         self.world.kube._touch(body)
         return f"undo of {key[2]}"
 

@@ -44,7 +44,7 @@ class LocalOrder:
         if body is None:
             return
         if self.undo:
-            await kube.annotate(REBALANCES, namespace, name, {UNDO_ANNOTATION: self.undo})
+            await kube.annotate(REBALANCES, namespace, name, body["metadata"]["uid"], {UNDO_ANNOTATION: self.undo})
         else:
             await kube.delete_resource(REBALANCES, namespace, name, body["metadata"]["uid"])
 

@@ -20,13 +20,17 @@ _ENDING = ".json"
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """A merge patch onto a resource version, or without ``patch`` the deletion of a uid (``seen``)."""
+    """A merge patch onto a resource version (``seen``), or without ``patch`` the deletion of a uid (``seen``).
+
+    ``version``: a deletion is only for this resource version; None: for any.
+    """
 
     plural: str
     namespace: str
     name: str
     seen: str
     patch: dict[str, Any] | None = None
+    version: str | None = None
 
 
 class ChangeRequests:
@@ -64,7 +68,7 @@ class ChangeRequests:
     def _read(self, path: Path) -> ChangeRequest | None:
         try:
             request = ChangeRequest(**json.loads(path.read_bytes()))
-            texts = (request.plural, request.namespace, request.name, request.seen)
+            texts = (request.plural, request.namespace, request.name, request.seen, request.version or "")
             valid = all(isinstance(text, str) for text in texts) and request.plural in KINDS
             return request if valid and isinstance(request.patch, dict | None) else None
         except (OSError, ValueError, TypeError):

@@ -23,6 +23,7 @@ from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.heartbeat import beat
 from kafka_rebalance.kube import access
 from kafka_rebalance.kube.api_errors import (
+    Conflict,
     Forbidden,
     KindNotFound,
     NotFound,
@@ -110,9 +111,15 @@ class KubeClient:
         path = f"{_resource(plural, namespace, name)}?fieldValidation=Strict"
         return await self._unless_gone("PATCH", path, body, content_type=_MERGE_PATCH)
 
-    async def delete_resource(self, plural: str, namespace: str, name: str, uid: str) -> bool:
-        """Delete it as a user. False if it is gone; Conflict if the name now belongs to another object."""
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+    async def delete_resource(
+        self, plural: str, namespace: str, name: str, uid: str, resource_version: str | None = None
+    ) -> bool:
+        """Delete it as a user. False if it is gone.
+
+        Conflict if the name now belongs to another object, or the object is outdated where a version is given.
+        """
+        given = {"uid": uid} | ({} if resource_version is None else {"resourceVersion": resource_version})
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": given}
         return await self._unless_gone("DELETE", _resource(plural, namespace, name), body) is not None
 
     async def patch_status(self, plural: str, namespace: str, name: str, patch: Mapping[str, Any]) -> bool:
@@ -130,11 +137,23 @@ class KubeClient:
         body = {"metadata": {"finalizers": list(finalizers), "resourceVersion": resource_version}}
         return await self._unless_gone("PATCH", _resource(plural, namespace, name), body, content_type=_MERGE_PATCH)
 
-    async def annotate(self, plural: str, namespace: str, name: str, annotations: Mapping[str, str | None]) -> bool:
-        """Merge into the annotations; None removes one. False if the resource is gone."""
-        body = {"metadata": {"annotations": dict(annotations)}}
+    async def annotate(
+        self, plural: str, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
+    ) -> bool:
+        """Merge into the annotations; None removes one. False if the resource is gone, also if another has its name.
+
+        The patch has the uid, which cannot be changed, so the API server refuses it for any other object: with 422 as
+        for any invalid value. A look at the object shows why it was refused.
+        """
+        body = {"metadata": {"uid": uid, "annotations": dict(annotations)}}
         path = _resource(plural, namespace, name)
-        return await self._unless_gone("PATCH", path, body, content_type=_MERGE_PATCH) is not None
+        try:
+            return await self._unless_gone("PATCH", path, body, content_type=_MERGE_PATCH) is not None
+        except (Refused, Conflict):
+            found = await self._get_or_none(path)
+            if found is None or found["metadata"]["uid"] != uid:
+                return False
+            raise
 
     # Events, namespaces, Secrets -----------------------------------------------------------------------------------
 

@@ -54,10 +54,12 @@ class DirectoryClient(DirectoryObjects):
             raise Conflict(f"{namespace}/{name} has been changed since it was read")
         return found
 
-    async def delete_resource(self, plural: str, namespace: str, name: str, uid: str) -> bool:
+    async def delete_resource(
+        self, plural: str, namespace: str, name: str, uid: str, resource_version: str | None = None
+    ) -> bool:
         """Submit the deletion to the run, or delete the resource here."""
         found = await self.get(plural, namespace, name)
-        await self._carried_out(ChangeRequest(plural, namespace, name, uid))
+        await self._carried_out(ChangeRequest(plural, namespace, name, uid, version=resource_version))
         return found is not None
 
     async def _carried_out(self, request: ChangeRequest) -> bool:
@@ -103,7 +105,7 @@ async def carry_out(kube: DirectoryObjects, request: ChangeRequest) -> None:
     """Change or delete the resource, if it is still the one that was seen. Conflict if not."""
     where = (request.plural, request.namespace, request.name)
     if request.patch is None:
-        await kube.delete_resource(*where, request.seen)
+        await kube.delete_resource(*where, request.seen, request.version)
     else:
         await kube.patch(*where, request.patch, request.seen)
 

@@ -124,12 +124,16 @@ class DirectoryObjects:
 
         return await self._change(plural, namespace, name, change)
 
-    async def delete_resource(self, plural: str, namespace: str, name: str, uid: str) -> bool:
+    async def delete_resource(
+        self, plural: str, namespace: str, name: str, uid: str, resource_version: str | None = None
+    ) -> bool:
         """Delete it as a user: it stays while it has finalizers."""
 
         def change(found: Json) -> Json:
             if found["metadata"]["uid"] != uid:
                 raise Conflict(f"the uid of {namespace}/{name} is not {uid}")
+            if resource_version is not None:
+                _check(found, resource_version)
             if "deletionTimestamp" in found["metadata"]:
                 return found
             generation = found["metadata"]["generation"] + 1
@@ -153,10 +157,18 @@ class DirectoryObjects:
 
         return await self._change(plural, namespace, name, change)
 
-    async def annotate(self, plural: str, namespace: str, name: str, annotations: Mapping[str, str | None]) -> bool:
-        """Merge into the annotations; None removes one."""
+    async def annotate(
+        self, plural: str, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
+    ) -> bool:
+        """Merge into the annotations; None removes one. False if it is gone, also if another has its name."""
         patch = {"metadata": {"annotations": dict(annotations)}}
-        return await self._change(plural, namespace, name, lambda found: merge_patch(found, patch)) is not None
+
+        def change(found: Json) -> Json:
+            same = found["metadata"]["uid"] == uid
+            return merge_patch(found, patch) if same else found
+
+        found = await self._change(plural, namespace, name, change)
+        return found is not None and found["metadata"]["uid"] == uid
 
     # Events, namespaces, Secrets -----------------------------------------------------------------------------------
 

@@ -39,8 +39,13 @@ class KubeObjects(Protocol):
     ) -> Json | None:
         """Merge into the resource, null removes a field; as it is now, None if it is gone. Conflict if outdated."""
 
-    async def delete_resource(self, plural: str, namespace: str, name: str, uid: str) -> bool:
-        """Delete it as a user. False if it is gone; Conflict if the name now belongs to another object."""
+    async def delete_resource(
+        self, plural: str, namespace: str, name: str, uid: str, resource_version: str | None = None
+    ) -> bool:
+        """Delete it as a user. False if it is gone.
+
+        Conflict if the name now belongs to another object, or the object is outdated where a version is given.
+        """
 
     async def patch_status(self, plural: str, namespace: str, name: str, patch: Mapping[str, Any]) -> bool:
         """Merge into the status (``{"status": {...}}``; null removes). False if the resource is gone."""
@@ -50,8 +55,10 @@ class KubeObjects(Protocol):
     ) -> Json | None:
         """Set the whole list; as it is now, None if it is gone. Conflict if ``resource_version`` is outdated."""
 
-    async def annotate(self, plural: str, namespace: str, name: str, annotations: Mapping[str, str | None]) -> bool:
-        """Merge into the annotations; None removes one. False if the resource is gone."""
+    async def annotate(
+        self, plural: str, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
+    ) -> bool:
+        """Merge into the annotations; None removes one. False if the resource is gone, also if another has its name."""
 
     # Events, namespaces, Secrets -----------------------------------------------------------------------------------
 

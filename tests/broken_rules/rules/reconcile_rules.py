@@ -205,6 +205,14 @@ RECONCILE_RULES = (
         ),
     ),
     BrokenRule(
+        "edited-before-its-deletion",
+        "A KafkaRebalance that was edited just before its time to live ended is not deleted: it may ask for a new run.",
+        "reconcile/act/resources.py",
+        "metadata.uid, metadata.resource_version)",
+        "metadata.uid)",
+        ("tests/unit/reconcile/test_engine_run_once.py::TestTimeToLive::test_an_edit_just_before",),
+    ),
+    BrokenRule(
         "carried-out-elsewhere",
         "A restored resource whose connection leads to another Kafka cluster by now is carried out there.",
         "reconcile/act/lifecycle.py",

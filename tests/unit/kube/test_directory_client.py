@@ -105,10 +105,12 @@ class TestBesideARun:
         assert decided == [None, 7]
 
     async def test_deleted(self, run, client, requests):
-        """It stays as long as it has finalizers; another resource of the name is left alone."""
+        """It stays as long as it has finalizers. Another resource of the name is left alone, or another version."""
         body = await run.get(*R)
         await run.patch_finalizers(*R, ["rollback"], body["metadata"]["resourceVersion"])
         await while_taken(run, requests, client.delete_resource(*R, "another"))
+        outdated = body["metadata"]["resourceVersion"]
+        await while_taken(run, requests, client.delete_resource(*R, body["metadata"]["uid"], outdated))
         assert "deletionTimestamp" not in (await run.get(*R))["metadata"]
         assert await while_taken(run, requests, client.delete_resource(*R, body["metadata"]["uid"]))
         assert "deletionTimestamp" in (await run.get(*R))["metadata"]

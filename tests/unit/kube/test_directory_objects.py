@@ -68,8 +68,10 @@ class TestApply:
 
     async def test_annotations_that_are_not_in_the_manifest(self, kube):
         """They stay: an order to undo is one."""
-        await kube.apply(REBALANCES, manifest())
-        await kube.annotate(*R, {"mine": "1"})
+        uid = (await kube.apply(REBALANCES, manifest()))["metadata"]["uid"]
+        assert await kube.annotate(*R, uid, {"mine": "1"})
+        assert not await kube.annotate(*R, "another", {"mine": "2"})
+        assert not await kube.annotate(REBALANCES, "kafka", "gone", uid, {"mine": "2"})
         body = await kube.apply(REBALANCES, manifest(annotations={"yours": "2"}))
         assert body["metadata"]["annotations"] == {"mine": "1", "yours": "2"}
 
@@ -98,10 +100,13 @@ class TestChanges:
     async def test_deletion_waits_for_finalizers(self, kube):
         body = await kube.apply(REBALANCES, manifest())
         uid = body["metadata"]["uid"]
-        body = await kube.patch_finalizers(*R, ["f"], body["metadata"]["resourceVersion"])
+        before = body["metadata"]["resourceVersion"]
+        body = await kube.patch_finalizers(*R, ["f"], before)
         with pytest.raises(Conflict):
             await kube.delete_resource(*R, "another")
-        assert await kube.delete_resource(*R, uid)
+        with pytest.raises(Conflict):
+            await kube.delete_resource(*R, uid, before)
+        assert await kube.delete_resource(*R, uid, body["metadata"]["resourceVersion"])
         body = await kube.get(*R)
         assert body["metadata"]["deletionTimestamp"] == "2026-03-04T12:00:00Z"
         assert body["metadata"]["generation"] == 2
@@ -116,12 +121,13 @@ class TestChanges:
         seen = []
         kube.seen = lambda plural, body, gone: seen.append((plural, body["metadata"]["resourceVersion"], gone))
         body = await kube.apply(REBALANCES, manifest())
-        annotating = asyncio.create_task(kube.annotate(*R, {"a": "1"}))
+        uid = body["metadata"]["uid"]
+        annotating = asyncio.create_task(kube.annotate(*R, uid, {"a": "1"}))
         await asyncio.sleep(0)
         annotating.cancel()
-        await kube.annotate(*R, {"a": "1"})
+        await kube.annotate(*R, uid, {"a": "1"})
         await kube.create_config_map(record())
-        await kube.delete_resource(*R, body["metadata"]["uid"])
+        await kube.delete_resource(*R, uid)
         await asyncio.sleep(0)
         assert seen == [(REBALANCES, "1", False), (REBALANCES, "2", False), (REBALANCES, "2", True)]
 

@@ -104,6 +104,15 @@ class TestAnnotation:
             await op.round()
         assert len(op.kube.writes) == writes
 
+    async def test_not_on_another_of_its_name(self, op):
+        """The resource was deleted and created again, which the watch has not reported yet."""
+        del op.kube.resources[R]["metadata"]["annotations"][COMPLETED_ANNOTATION]
+        op.restart()
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-2"}
+        op.kube.create(REBALANCES, {"metadata": metadata, "spec": op.kube.resources[R]["spec"]})
+        await op.round()
+        assert "annotations" not in op.kube.resources[R]["metadata"]
+
 
 class TestTimeToLive:
     async def test_deleted_after_it(self):
@@ -116,9 +125,48 @@ class TestTimeToLive:
         await op.round()
         assert R in op.kube.resources
         op.clock.at += timedelta(seconds=10)
+        op.see(op.kube.resources[R])
         await op.round()
         op.see(op.kube.resources[R]) if R in op.kube.resources else None
         await op.round()
         assert R not in op.kube.resources
         assert op.kafka.lists("t") == lists
         assert any("run" in name for name in op.kube.config_maps)
+
+    async def test_an_edit_just_before(self):
+        """The watch has not reported it yet: it asks for a new run, which is carried out."""
+        op = OperatorInMemory(KafkaInMemory([1, 2, 3], t=[[1, 2], [1, 2]]))
+        op.apply(ttlSecondsAfterFinished=60)
+        await op.until("Succeeded")
+        await op.round()
+        op.clock.at += timedelta(seconds=60)
+        edited = op.kube.edit(*R, brokers={"decommission": [3]})
+        await op.round()
+        assert "deletionTimestamp" not in op.kube.resources[R]["metadata"]
+        op.see(edited)
+        await op.until_true(lambda: all(3 not in row for row in op.kafka.lists("t")))
+
+    async def test_a_version_that_was_not_seen(self):
+        """Such as after a status of another writer: deleted when that version is seen, and no error is told."""
+        op = OperatorInMemory(KafkaInMemory([1, 2, 3], t=[[1, 2], [1, 2]]))
+        op.apply(ttlSecondsAfterFinished=60)
+        await op.until("Succeeded")
+        await op.round()
+        op.clock.at += timedelta(seconds=60)
+        op.kube._touch(op.kube.resources[R])
+        await op.round()
+        assert op.state == "Succeeded"
+        op.see(op.kube.resources[R])
+        await op.round()
+        assert "deletionTimestamp" in op.kube.resources[R]["metadata"]
+
+    async def test_edited_to_what_cannot_be_read(self):
+        """A user wants something else of it."""
+        op = OperatorInMemory(KafkaInMemory([1, 2, 3], t=[[1, 2], [1, 2]]))
+        op.apply(ttlSecondsAfterFinished=60)
+        await op.until("Succeeded")
+        await op.round()
+        op.clock.at += timedelta(seconds=60)
+        op.edit(strategy="Guess")
+        await op.round()
+        assert "deletionTimestamp" not in op.kube.resources[R]["metadata"]

@@ -106,7 +106,8 @@ async def _undo(scope: ResourceScope, name: str, *, print_only: bool, yes: bool)
             click.echo(f"The last run has sent nothing: this undoes the one {_ended(run.last_success)}.")
         if not yes:
             confirm("Undo it?")
-        if not await kube.annotate(REBALANCES, namespace, name, {UNDO_ANNOTATION: run.plan_hash}):
+        order = {UNDO_ANNOTATION: run.plan_hash}
+        if not await kube.annotate(REBALANCES, namespace, name, rebalance.metadata.uid, order):
             raise NotFound(f"KafkaRebalance {namespace}/{name} was deleted meanwhile")
         click.echo(f"undo requested; follow it with: kafka-rebalance watch {name} -n {namespace}")
 

@@ -84,7 +84,7 @@ class Lifecycle:
         if key is not None and rebalance.memory.marked_completed != key:
             await self._resources.mark_completed(rebalance, key)
             rebalance.memory = replace(rebalance.memory, marked_completed=key)
-        if outlived(rebalance, self._clock.now()):
+        elif outlived(rebalance, self._clock.now()):
             await self._resources.delete(rebalance)
 
     async def ended(self, rebalance: Rebalance) -> bool:

@@ -1,5 +1,6 @@
 """The resources on the API server: status, events and our finalizer. Says what was decided, decides nothing."""
 
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -119,18 +120,21 @@ class Resources:
 
     async def clear_undo(self, rebalance: Rebalance) -> None:
         """Remove the annotation that asked for the undo."""
-        metadata = rebalance.desired.metadata
-        await self._kube.annotate(REBALANCES, metadata.namespace, metadata.name, {UNDO_ANNOTATION: None})
+        await self._annotate(rebalance, UNDO_ANNOTATION, None)
 
     async def mark_completed(self, rebalance: Rebalance, key: str) -> None:
         """Annotate the resource as executed. A backup keeps the annotation."""
-        metadata = rebalance.desired.metadata
-        await self._kube.annotate(REBALANCES, metadata.namespace, metadata.name, {COMPLETED_ANNOTATION: key})
+        await self._annotate(rebalance, COMPLETED_ANNOTATION, key)
 
     async def delete(self, rebalance: Rebalance) -> None:
-        """Delete the resource, as a user would; it waits for our finalizer as usual."""
+        """Delete the resource, as a user would; it waits for our finalizer as usual.
+
+        Not if it has changed since it was seen: an edit may ask for a new run. The next round has the new version.
+        """
         metadata = rebalance.desired.metadata
-        await self._kube.delete_resource(REBALANCES, metadata.namespace, metadata.name, metadata.uid)
+        where = (REBALANCES, metadata.namespace, metadata.name)
+        with contextlib.suppress(Conflict):
+            await self._kube.delete_resource(*where, metadata.uid, metadata.resource_version)
 
     async def exists(self, namespace: str, name: str, uid: str, plural: str = REBALANCES) -> bool:
         """Whether this resource, and not another of its name, still exists."""
@@ -246,6 +250,11 @@ class Resources:
         except RebalanceError as error:
             # An event is news, not state: losing one must hold up nothing.
             log.warning("%s/%s: event %s not written: %s", about.namespace, about.name, reason, error.message)
+
+    async def _annotate(self, rebalance: Rebalance, annotation: str, value: str | None) -> None:
+        """Nothing if the resource is gone, also if another has its name."""
+        metadata = rebalance.desired.metadata
+        await self._kube.annotate(REBALANCES, metadata.namespace, metadata.name, metadata.uid, {annotation: value})
 
     async def _set_finalizers(
         self, plural: str, about: ObjectMeta, change: Callable[[Sequence[str]], list[str]]

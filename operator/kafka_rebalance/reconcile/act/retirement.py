@@ -115,7 +115,7 @@ class Retirement:
         for resource in resources:
             metadata = resource.metadata
             order = {LET_GO_ANNOTATION: "true"}
-            await self._kube.annotate(resource.plural, metadata.namespace, metadata.name, order)
+            await self._kube.annotate(resource.plural, metadata.namespace, metadata.name, metadata.uid, order)
         for _ in range(seconds if resources else 0):
             if not (await self.look()).deleting:
                 return

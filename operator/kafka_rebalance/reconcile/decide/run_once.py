@@ -62,9 +62,14 @@ def restored_run(desired: Desired, cluster_id: str) -> Run | None:
 
 
 def outlived(rebalance: RebalanceView, now: datetime) -> bool:
-    """Whether the resource has ended well, and longer ago than spec.ttlSecondsAfterFinished."""
+    """Whether the resource has ended well, and longer ago than spec.ttlSecondsAfterFinished.
+
+    Not with an invalid spec: the newest one may ask for another run, once it is corrected.
+    """
     run, seconds = rebalance.record.run, rebalance.desired.spec.ttl_seconds_after_finished
-    if seconds is None or run is None or run.closed_at is None or run.outcome not in _ENDED_WELL:
+    if seconds is None or rebalance.desired.spec_problem is not None:
+        return False
+    if run is None or run.closed_at is None or run.outcome not in _ENDED_WELL:
         return False
     return now - run.closed_at >= timedelta(seconds=seconds)
 

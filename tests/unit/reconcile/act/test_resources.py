@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.found_by_rounds import recorded
 from tests.fakes.kube_in_memory import KubeInMemory
 
-from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, parse_throttle
+from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, REBALANCES, UNDO_ANNOTATION, parse_throttle
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.model.run import Run, RunOutcome
@@ -18,6 +18,7 @@ from kafka_rebalance.reconcile.report.throttle_report import ThrottleView
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+KAFKA = {"kafka": {"bootstrapServers": "kafka:9092"}}
 
 
 class BusyObject:
@@ -57,6 +58,17 @@ def unimportant(metadata):
 
 def deletion(metadata):
     metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+
+async def test_an_order_to_undo_stays_on_another_of_its_name():
+    """The resource was deleted and created again, which the watch has not reported yet."""
+    kube = KubeInMemory()
+    body = {"metadata": {"name": "r", "namespace": "kafka", "uid": "u-1"}, "spec": KAFKA}
+    ended = Rebalance.of(body)
+    mine = {UNDO_ANNOTATION: "sha256:1"}
+    kube.create(REBALANCES, {**body, "metadata": {**body["metadata"], "uid": "u-2", "annotations": mine}})
+    await Resources(kube, lambda: NOW).clear_undo(ended)
+    assert kube.resources[REBALANCES, "kafka", "r"]["metadata"]["annotations"] == mine
 
 
 class TestEnd:
