@@ -122,7 +122,7 @@ class KafkaReassignmentThrottle(ApiModel):
         """The resource with the overrides that are in force at this time."""
         given = self.given or self.spec
         found = overridden_throttle(given, self.metadata.annotations, now)
-        if (found.in_force, found.problems) == (self.overrides, self.override_problems):
+        if (found.spec, found.in_force, found.problems) == (self.spec, self.overrides, self.override_problems):
             return self
         changed = {"overrides": found.in_force, "override_problems": found.problems}
         return self.model_copy(update={"spec": found.spec, "given": given, **changed})

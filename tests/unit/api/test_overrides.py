@@ -106,6 +106,19 @@ class TestCluster:
         assert found.spec.freeze is freeze
         assert found.as_of(NOON + timedelta(hours=3)).spec.freeze is not freeze
 
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [({"leaderRate": "100Mi"}, {"leaderRate": 100 * 2**20 + 2**18}), ({"leaderRate": -1}, {"followerRate": -1})],
+        ids=["a rate that reads the same", "another side that reads the same"],
+    )
+    def test_another_value_that_is_shown_alike(self, before, after):
+        """It holds, also where the spec was not read again: it is invalid by now."""
+        spec = {"leaderRate": "900Mi", "followerRate": "900Mi"}
+        seen = throttle(spec, {THROTTLE_OVERRIDE: {**before, "until": LATER}})
+        expected = throttle(spec, {THROTTLE_OVERRIDE: {**after, "until": LATER}})
+        assert seen.overrides == expected.overrides
+        assert seen.model_copy(update={"metadata": expected.metadata}).as_of(NOON).spec == expected.spec
+
     def test_nothing_to_override(self):
         """The same object, so that nothing is taken for a change."""
         found = throttle({"freeze": True}, {})

@@ -10,7 +10,7 @@ from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.api.fields import format_time
 from kafka_rebalance.api.overrides import FREEZE_OVERRIDE, SUSPEND_OVERRIDE, THROTTLE_OVERRIDE
-from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, parse_throttle
+from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES, parse_throttle
 
 RATES = {"leaderRate": 1000, "followerRate": 2000}
 
@@ -106,6 +106,15 @@ class TestThrottle:
         await op.until_true(lambda: op.kafka.rates(3) == ("1000", "2000"))
         await op.round()
         assert op.status["throttle"]["source"] == "spec.throttle"
+
+    async def test_another_rate_that_is_shown_alike(self, op):
+        """It holds, also while the spec is invalid and the last valid one is in force."""
+        op.order(THROTTLE_OVERRIDE, until(op, 1000, followerRate=100_000))
+        await op.until_true(lambda: op.kafka.rates(3) == ("1000", "100000"))
+        op.edit(strategy="Guess")
+        ends = json.loads(op.kube.resources[REBALANCES, "kafka", "r"]["metadata"]["annotations"][THROTTLE_OVERRIDE])
+        op.order(THROTTLE_OVERRIDE, json.dumps({**ends, "followerRate": 100_010}))
+        await op.until_true(lambda: op.kafka.rates(3) == ("1000", "100010"))
 
     async def test_of_the_cluster(self, op):
         """It limits every rebalance, and the resource says so."""

@@ -56,7 +56,7 @@ class Desired:
         """With the overrides that are in force at this time."""
         given = self.given or self.spec
         found = overridden_rebalance(given, self.metadata.annotations, now)
-        if (found.in_force, found.problems) == (self.overrides, self.override_problems):
+        if (found.spec, found.in_force, found.problems) == (self.spec, self.overrides, self.override_problems):
             return self
         return replace(
             self,
