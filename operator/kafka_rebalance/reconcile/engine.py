@@ -47,6 +47,7 @@ class ClusterEngine:
     ) -> None:
         self.cluster_id = info.cluster_id
         self._admin = admin
+        self._resources = resources
         self._stores = stores
         self._clock = clock
         self._woken = asyncio.Event()
@@ -162,18 +163,21 @@ class ClusterEngine:
         await self._admin.close()
 
     async def _nothing_left(self) -> bool:
-        """Whether no throttle of ours and no open run is on record; False where that cannot be read."""
+        """Whether no throttle of ours and no open run of a resource is on record; False where that cannot be read.
+
+        Nothing can end a run without a resource: its finalizer was removed by others.
+        """
         try:
             if not await self._rounds.throttle.nothing_left():
                 return False
-            runs = await self._stores.runs.list_all()
+            runs = [run for run in await self._stores.runs.list_all() if run.open and run.cluster_id == self.cluster_id]
+            return not any([await self._resources.exists(run.namespace, run.name, run.uid) for run in runs])
         except RebalanceError as error:
             log.warning("cluster %s: what is left there is not known: %s", self.cluster_id, error.message)
             return False
         except Exception:
             log.exception("cluster %s: unexpected error: what is left there is not known", self.cluster_id)
             return False
-        return not any(run.open and run.cluster_id == self.cluster_id for run in runs)
 
     async def tick(self) -> float:
         """One round, measured. Returns how many seconds may pass before the next."""

@@ -22,7 +22,8 @@ from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.cluster_owners import Begun, Claimed, ClusterOwners, Work, begun_here
+from kafka_rebalance.reconcile.act.begun_runs import Begun, begun_here
+from kafka_rebalance.reconcile.act.cluster_owners import Claimed, ClusterOwners, Work
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.decide.cluster_identity import servers_of

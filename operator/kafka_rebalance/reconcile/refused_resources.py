@@ -14,7 +14,7 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.cluster_owners import Begun
+from kafka_rebalance.reconcile.act.begun_runs import Begun
 from kafka_rebalance.reconcile.act.retention import abandoned
 from kafka_rebalance.reconcile.connection_book import NamedConnection
 from kafka_rebalance.reconcile.engines import Engines, Running

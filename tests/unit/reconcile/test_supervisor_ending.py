@@ -13,11 +13,13 @@ from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
 from kafka_rebalance.kafka.ports import Answers, ClusterInfo
+from kafka_rebalance.kube.blobs import object_name
 from kafka_rebalance.kube.store import LedgerStore, RunStore
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reconcile.supervisor import Supervisor
 
-RUN = Run("u-0", "kafka", "r", "c", "run-1", "sha256:a", "sha256:b", NOON)
+RUN = Run("u-left", "kafka", "left", "c", "run-1", "sha256:a", "sha256:b", NOON)
+RUN_RECORD = object_name("run", RUN.uid)
 
 
 class Brokers:
@@ -162,8 +164,9 @@ class TestSomethingIsLeft:
         assert world.engine is not None
 
     async def test_an_open_run(self, world):
-        """Until it is closed; runs of other clusters do not matter."""
+        """Of a resource that is there, until it is closed; runs of other clusters do not matter."""
         runs = RunStore(world.kube)
+        world.applied("left", see=False, server="elsewhere:9092")
         await runs.save(RUN)
         await runs.save(replace(RUN, uid="u-9", cluster_id="d"))
         world.gone(await self.seen(world))
@@ -171,6 +174,17 @@ class TestSomethingIsLeft:
         assert world.engine is not None
         await runs.save(replace(RUN, closed_at=NOON, outcome=RunOutcome.ABANDONED))
         await world.ended()
+
+    async def test_an_open_run_without_a_resource(self, world):
+        """Nothing is left that could end it, so it holds up nothing."""
+        runs = RunStore(world.kube)
+        world.applied("left", see=False, server="elsewhere:9092")
+        await runs.save(RUN)
+        world.gone(await self.seen(world))
+        await world.rounds()
+        del world.kube.resources[REBALANCES, "kafka", "left"]
+        await world.ended()
+        await until(lambda: "Abandoned" in world.kube.config_maps[RUN_RECORD]["data"]["run.json"])
 
     async def test_what_is_left_cannot_be_read(self, world):
         """Then it is unknown what is left."""

@@ -6,7 +6,10 @@ import pytest
 from tests.fakes.shared_clusters import REF, Cluster
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
-from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.kube.api_errors import Forbidden
+from kafka_rebalance.kube.binding_store import BindingStore
+from kafka_rebalance.model.ownership import Binding, Owner
+from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile import unfinished_work
 
 SASL = {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": "login"}}
@@ -183,6 +186,82 @@ class TestKafkaConnection:
         world.real.arrive()
         await world.until(lambda: unthrottled(world))
         assert world.owner == {"namespace": "k", "connection": "new"}
+
+
+class TestOrphanRun:
+    """The run of a resource whose finalizer somebody else has removed: nothing can end it any more."""
+
+    async def orphaned(self, world, **throttle):
+        """Namespace a has copies in flight, and its resource is gone. Namespace b wants the cluster."""
+        world.real.slow = {BrokerId(4)}
+        world.create("a", brokers={"decommission": [1]}, throttle=throttle or {"leaderRate": "1Mi"})
+        world.see("a")
+        await world.until(lambda: len(world.real.flying) == 4)
+        world.create("b", execution={"suspend": True})
+
+    async def test_while_the_operator_runs(self, world):
+        """The copies in flight arrive under their throttle; then the cluster is free."""
+        await self.orphaned(world)
+        await world.supervisor.start()
+        world.gone(REBALANCES, "a", "r")
+        world.see("b")
+        await world.until(lambda: world.state("b") == "ClusterOwnedElsewhere")
+        assert any(world.real.values.values())
+        ordered = list(world.real.altered)
+        world.real.arrive()
+        await world.until(lambda: unthrottled(world) and world.owner and world.owner["namespace"] == "b")
+        await world.until(lambda: world.state("b") in {"Suspended", "NothingToDo"})
+        assert (world.runs["a"], world.real.altered) == ("Abandoned", ordered)
+
+    @pytest.mark.parametrize("throttle", [{"unlimited": True}, {"leaderRate": "1Mi"}], ids=["unlimited", "throttled"])
+    async def test_after_a_restart(self, world, throttle):
+        """A throttle is restored first, with the connection on record. The origins stay on record."""
+        await self.orphaned(world, **throttle)
+        await world.supervisor.stop()
+        del world.kube.resources[REBALANCES, "a", "r"]
+        world.real.arrive()
+        await restarted(world)
+        await world.until(lambda: unthrottled(world) and world.owner and world.owner["namespace"] == "b")
+        assert world.runs["a"] == "Abandoned"
+        assert any(name.startswith("origins-") for name in world.kube.config_maps)
+
+    async def test_a_namespace_that_may_not_be_read(self, world, monkeypatch):
+        """Whether its resource is gone is not known, so the run stays open. The others are looked at."""
+        await self.orphaned(world, unlimited=True)
+        await world.supervisor.stop()
+        world.real.arrive()
+        del world.kube.resources[REBALANCES, "a", "r"]
+        get, asked = world.kube.get, []
+
+        async def forbidden(plural, namespace, name):
+            if namespace == "a":
+                asked.append(name)
+                raise Forbidden("not for you")
+            return await get(plural, namespace, name)
+
+        monkeypatch.setattr(world.kube, "get", forbidden)
+        world.servers["other"] = other = Cluster([1, 2], t=[[1, 2]])
+        other.cluster_id = "d"
+        await BindingStore(world.kube).save(Binding("d", Owner("z")))
+        await restarted(world)
+        await world.until(lambda: len(asked) > 2)
+        assert (world.runs["a"], world.owner["namespace"]) == (None, "a")
+        assert await BindingStore(world.kube).load("d") is None
+        await world.until(lambda: "runs are open (a/r)" in world.ready("b")[1])
+        assert "may not read their namespace, delete their records: kubectl get configmaps" in world.ready("b")[1]
+
+    async def test_what_is_waited_for(self, world):
+        """The status of who waits says what is left there, and what an administrator can do."""
+        world.kube.secrets["a", "login"] = SECRET
+        await left_in(world, kafka={"bootstrapServers": "kafka:9092", "sasl": SASL})
+        del world.kube.secrets["a", "login"]
+        world.create("b", execution={"suspend": True})
+        await restarted(world)
+        await world.until(lambda: world.state("b") == "ClusterOwnedElsewhere")
+        said = world.ready("b")[1]
+        assert "no resource of namespace a names it any more" in said
+        assert "throttles or cordons are in place" in said
+        assert next(name for name in world.kube.config_maps if name.startswith("ledger-")) in said
 
 
 class TestOfAnEarlierVersion:

@@ -9,10 +9,9 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import Enum, auto
 from typing import TypeVar
 
-from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
+from kafka_rebalance.errors import RebalanceError, Refused
 from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.kafka.ports import Answers, ClusterInfo, KafkaReader
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
@@ -144,7 +143,7 @@ class ClusterOwners:
             held = holder.named
             refusal = may_have(claimant, binding, holder, work=bool(work) or running)
             if refusal is not None:
-                raise refusal
+                raise refusal if held or not work else self._left_behind(refusal, binding, work)
         mine = Binding(cluster_id, claimant.owner, servers=servers)
         same_owner = binding is not None and binding.owner == claimant.owner
         # Without a topic on record, no work may begin after `work_in` has looked for it: evict the other engine first.
@@ -201,10 +200,18 @@ class ClusterOwners:
     async def end_unless(self, cluster_id: str, named: Callable[[Owner], bool]) -> Work:
         """End the binding if nothing names the cluster for its owner, and no work of ours is there.
 
-        Returns the work.
+        Open runs without a resource are closed before: nothing can end them. No engine runs there. Returns the work.
         """
         binding = await self._bindings.load(cluster_id)
         work = await self.work_in(cluster_id)
+        if binding is not None and work.open_runs and not work.throttled and not named(binding.owner):
+            try:
+                await self._abandon_orphans(work)
+            except RebalanceError as error:
+                log.warning(
+                    "cluster %s: whether its open runs have a resource is not known: %s", cluster_id, error.message
+                )
+            work = await self.work_in(cluster_id)
         if binding is not None and not named(binding.owner) and not work:
             await self._bindings.delete(cluster_id)
             log.info("cluster %s: no longer bound to %s", cluster_id, binding.owner)
@@ -277,6 +284,25 @@ class ClusterOwners:
         """The advice for a cluster that the operator cannot reach any more."""
         return f"restore them by hand and delete {self._ledgers.where(binding.cluster_id)}"
 
+    def _left_behind(self, refusal: Refused, binding: Binding, work: Work) -> Refused:
+        """Why the cluster is not free although nothing names it, and what an administrator can do."""
+        owner = binding.owner
+        if owner.connection:
+            gone = f"{owner} does not exist any more"
+        else:
+            gone = f"no resource of namespace {owner.namespace} names it any more"
+        if work.throttled:
+            then = (
+                f"the operator restores throttles and cordons with the last connection of {owner}. If that cannot be "
+                f"used any more, {self.without_us(binding)}"
+            )
+        else:
+            then = (
+                "the operator closes runs whose resource is gone within two minutes. If it may not read their "
+                f"namespace, delete their records: {self._stores.runs.how_to_see(work.open_runs[0].uid)}"
+            )
+        return Refused(refusal.reason, f"{refusal.message}. {gone}, but {work}: {then}")
+
     def _how_to_confirm(self, binding: Binding, server: Claimed) -> str:
         return f"run: {self._bindings.how_to_confirm(binding.cluster_id, server.servers)}"
 
@@ -305,63 +331,21 @@ class ClusterOwners:
         for run in work.open_runs:
             if not await self._resources.exists(run.namespace, run.name, run.uid):
                 await self._stores.runs.save(abandoned(run, self._now()))
-                log.warning("%s/%s: run %s has lost its resource, and was closed", run.namespace, run.name, run.run_id)
+                log.warning(
+                    "%s/%s: run %s has lost its resource, and was closed. What it has cordoned stays so: brokers %s. "
+                    "Its plan and origins: %s",
+                    run.namespace,
+                    run.name,
+                    run.run_id,
+                    ", ".join(map(str, run.cordoned)) or "none",
+                    self._stores.runs.how_to_see(run.uid),
+                )
                 found = True
         return found
 
     async def _keep(self, binding: Binding) -> None:
         if await self._bindings.load(binding.cluster_id) != binding:
             await self._bindings.save(binding)
-
-
-class Begun(Enum):
-    """Whether a run was begun in the cluster that is looked at. ``UNKNOWN``: no topic is left that could say so."""
-
-    HERE = auto()
-    ELSEWHERE = auto()
-    UNKNOWN = auto()
-
-
-async def begun_here(stores: Stores, run: Run, reader: KafkaReader) -> Begun:
-    """Whether the run was begun in this cluster.
-
-    A server that claimed the cluster id before the cluster's owner came may have begun it. Then the topics that it
-    moves are here, if at all, with other ids. Where some cannot be read, it is not known: raises why. A run whose
-    topics are all gone, or that moves none, has nothing left to move; its cordons may be in another cluster.
-    """
-    stored = await stores.plans.load(run.uid, run.plan_hash)
-    if stored is None:
-        return Begun.HERE  # nothing is sent without it
-    moved = [(row.tp.topic, row.topic_id) for row in stored.plan.partitions]
-    if not moved:
-        # An earlier plan of the run may have moved something.
-        origins = await stores.origins.load(run.uid, run.run_id) or {}
-        moved = [(tp.topic, origin.topic_id) for tp, origin in origins.items()]
-    ids = {topic: topic_id for topic, topic_id in moved if topic_id}
-    there = await reader.topic_ids(ids) if ids else Answers()
-    if ids.items() & there.items():
-        return Begun.HERE
-    there.or_raise()
-    return Begun.UNKNOWN if not there and len(ids) == len({topic for topic, _ in moved}) else Begun.ELSEWHERE
-
-
-async def may_move_here(run: Run, stores: Stores, resources: Resources, reader: KafkaReader) -> bool:
-    """Whether an open run whose resource was not seen may move anything in this cluster: not a run of another server.
-
-    Raises if this cannot be decided: plans wait until it can.
-    """
-    try:
-        if not await resources.exists(run.namespace, run.name, run.uid):
-            return False
-        return await begun_here(stores, run, reader) is not Begun.ELSEWHERE
-    except RebalanceError as error:
-        kind = Permanent if isinstance(error, Permanent) else Transient
-        raise kind(
-            error.reason,
-            f"nothing is planned before the open run of KafkaRebalance {run.namespace}/{run.name} is known to have "
-            f"ended, and it cannot be read: {error.message}. Let the operator read it; if it is gone for good, delete "
-            f"its records, which {stores.runs.how_to_see(run.uid)} shows",
-        ) from error
 
 
 def _confirmed(binding: Binding, server: Claimed) -> bool:

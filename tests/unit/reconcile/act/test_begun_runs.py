@@ -10,7 +10,7 @@ from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.act.cluster_owners import Begun, begun_here
+from kafka_rebalance.reconcile.act.begun_runs import Begun, begun_here
 from kafka_rebalance.reconcile.state.record import Stores
 
 
