@@ -173,7 +173,20 @@ def _unique(values: tuple[int, ...]) -> tuple[int, ...]:
 
 def format_time(moment: datetime) -> str:
     """The time as Kubernetes writes it: UTC, whole seconds, ``Z``."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def in_utc(moment: datetime) -> datetime:
+    """The same time in UTC. ValueError without a zone, and for a time that does not exist in UTC.
+
+    9999-12-31T23:59:59-23:59 is a valid time, but every conversion of it fails.
+    """
+    if moment.tzinfo is None:
+        raise ValueError("must be a time with its zone, like 2026-03-04T14:00:00Z")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("must be a time that in UTC is within the years 1 to 9999") from error
 
 
 def _rate_schema(int_rule: str, string_rule: str, message: str) -> dict[str, Any]:
@@ -324,7 +337,8 @@ LogDirPath = Annotated[
 
 Timestamp = Annotated[
     datetime,
+    AfterValidator(in_utc),
     PlainSerializer(format_time, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
-"""An aware time, written in UTC with whole seconds."""
+"""An aware time, in UTC; written with whole seconds."""

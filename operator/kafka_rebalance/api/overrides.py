@@ -4,14 +4,14 @@ A controller that keeps applying the spec from Git does not remove annotations t
 by itself; then the spec applies again. Pure: ``now`` is an argument.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Generic, Self, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import from_json
 
 from kafka_rebalance.api.execution_spec import Throttle
 from kafka_rebalance.api.fields import ApiModel, RateOrUnset, Timestamp, format_time
@@ -33,14 +33,9 @@ SUSPEND, FREEZE = "spec.suspend", "spec.freeze"
 THROTTLE, RATES = "spec.throttle", "spec.leaderRate and followerRate"
 """The settings, as they are shown."""
 
+MAX_TEXT = 2000
+"""Characters of an annotation: several times what an override needs. It is read in each round."""
 
-def _with_zone(moment: datetime) -> datetime:
-    if moment.tzinfo is None:
-        raise ValueError("must be a time with its zone, like 2026-03-04T14:00:00Z")
-    return moment
-
-
-Until = Annotated[Timestamp, AfterValidator(_with_zone)]
 Why = Annotated[str, Field(max_length=200)]
 
 
@@ -48,7 +43,7 @@ class SuspendOverride(ApiModel):
     """Instead of both spec.suspend and spec.execution.suspend."""
 
     suspend: bool
-    until: Until
+    until: Timestamp
     reason: Why = ""
 
 
@@ -56,14 +51,14 @@ class FreezeOverride(ApiModel):
     """Instead of spec.freeze."""
 
     freeze: bool
-    until: Until
+    until: Timestamp
     reason: Why = ""
 
 
 class ThrottleOverride(Throttle):
     """Instead of the same rates of spec.throttle; with ``unlimited``, instead of all."""
 
-    until: Until
+    until: Timestamp
     reason: Why = ""
 
 
@@ -72,7 +67,7 @@ class RatesOverride(ApiModel):
 
     leader_rate: RateOrUnset = None
     follower_rate: RateOrUnset = None
-    until: Until
+    until: Timestamp
     reason: Why = ""
 
     @model_validator(mode="after")
@@ -160,13 +155,17 @@ class _Annotations:
         """The override, unless it has ended; None also where it cannot be read."""
         if name not in self._annotations:
             return None
-        path = f"metadata.annotations[{name}]"
+        path, text = f"metadata.annotations[{name}]", self._annotations[name]
+        if len(text) > MAX_TEXT:
+            self.problems.append(f"{path}: must have at most {MAX_TEXT} characters, has {len(text)}")
+            return None
         try:
-            override = validate(model, json.loads(self._annotations[name]), path)
+            # Where the standard library raises RecursionError, this parser raises ValueError.
+            override = validate(model, from_json(text, allow_inf_nan=False), path)
         except Refused as refused:
             self.problems.append(refused.message)
-        except ValueError:
-            self.problems.append(f"{path}: must be a JSON object, found {self._annotations[name]!r:.60}")
+        except ValueError as error:
+            self.problems.append(f"{path}: must be a JSON object, found {text!r:.60} ({error})")
         else:
             return override if self._now < override.until else None
         return None

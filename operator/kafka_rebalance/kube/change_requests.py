@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
+
 from kafka_rebalance.api.v1alpha1 import KINDS
 from kafka_rebalance.kube.record_files import REQUESTS, remove_file, replace_file
 
@@ -67,7 +69,8 @@ class ChangeRequests:
 
     def _read(self, path: Path) -> ChangeRequest | None:
         try:
-            request = ChangeRequest(**json.loads(path.read_bytes()))
+            # Where the standard library raises RecursionError, this parser raises ValueError.
+            request = ChangeRequest(**from_json(path.read_bytes()))
             texts = (request.plural, request.namespace, request.name, request.seen, request.version or "")
             valid = all(isinstance(text, str) for text in texts) and request.plural in KINDS
             return request if valid and isinstance(request.patch, dict | None) else None

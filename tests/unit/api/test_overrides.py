@@ -145,10 +145,45 @@ class TestProblems:
         assert problem in found.problems[0]
         assert found.problems[0].startswith(f"metadata.annotations[{SUSPEND_OVERRIDE}]")
 
-    def test_a_time_without_a_zone(self):
-        """It may be meant in any zone."""
-        found = rebalance({}, {SUSPEND_OVERRIDE: {"suspend": True, "until": "2026-03-04T14:00:00"}})
-        assert (found.in_force, len(found.problems)) == ((), 1)
+    @pytest.mark.parametrize(
+        ("until", "problem"),
+        [
+            ("2026-03-04T14:00:00", "must be a time with its zone"),
+            ("9999-12-31T23:59:59-23:59", "must be a time that in UTC is within the years 1 to 9999"),
+            ("0001-01-01T00:00:00+23:59", "must be a time that in UTC is within the years 1 to 9999"),
+        ],
+        ids=["without a zone", "too late", "too early"],
+    )
+    def test_a_time_that_cannot_be_written(self, until, problem):
+        """Without a zone, it may be meant in any; the others do not exist in UTC."""
+        for found in (
+            rebalance({}, {SUSPEND_OVERRIDE: {"suspend": True, "until": until}}).problems,
+            throttle({}, {FREEZE_OVERRIDE: {"freeze": True, "until": until}}).override_problems,
+        ):
+            assert len(found) == 1
+            assert f"].until: {problem}" in found[0]
+
+    def test_the_last_time(self):
+        found = rebalance({}, {SUSPEND_OVERRIDE: {"suspend": True, "until": "9999-12-31T23:59:59Z"}})
+        assert str(found.in_force[0]) == "spec.suspend is true until 9999-12-31T23:59:59Z"
+
+    @pytest.mark.parametrize("text", ["[" * 2000, '{"":' * 390 + "1" + "}" * 390, '{"suspend":' + "9" * 1900 + "}"])
+    def test_what_no_parser_reads(self, text):
+        """Nested too deeply, or a number that is too long: it is as invalid as any other text."""
+        for found in (
+            rebalance({}, {THROTTLE_OVERRIDE: text, SUSPEND_OVERRIDE: text}).problems,
+            throttle({}, {THROTTLE_OVERRIDE: text, FREEZE_OVERRIDE: text}).override_problems,
+        ):
+            assert len(found) == 2
+            assert all(problem.startswith("metadata.annotations[kafkarebalance.dev/override-") for problem in found)
+
+    def test_a_long_text_is_not_parsed(self):
+        """It is read in each round: one with thousands of unknown fields would take seconds of it."""
+        many = {f"field{number}": True for number in range(9000)}
+        found = rebalance({}, {SUSPEND_OVERRIDE: {"suspend": True, "until": LATER, **many}})
+        assert found.problems == (
+            f"metadata.annotations[{SUSPEND_OVERRIDE}]: must have at most 2000 characters, has 169940",
+        )
 
     def test_no_rate(self):
         for annotations in ({"until": LATER}, {"leaderRate": "1Mi", "unlimited": True, "until": LATER}):

@@ -138,8 +138,9 @@ class TestBesideARun:
         assert list(requests.waiting()) == []
 
     async def test_a_foreign_file_among_the_requests(self, run, requests, tmp_path):
-        for name in ("a.json", "b.json"):
-            (tmp_path / "requests" / name).write_text('{"plural": "secrets"}')
+        """Also one that no parser reads, because it is nested too deeply."""
+        for name, text in (("a.json", '{"plural": "secrets"}'), ("b.json", "[" * 2000), ("c.json", "null")):
+            (tmp_path / "requests" / name).write_text(text)
         await carry_out_waiting(run, requests)
         assert list(requests.waiting()) == []
 

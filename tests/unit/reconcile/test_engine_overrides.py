@@ -91,7 +91,10 @@ class TestSuspend:
         await op.round()
         found = overridden(op.status)
         assert (found["status"], found["reason"]) == ("False", "OverrideInvalid")
-        assert "must be a JSON object, found 'yes please'; it has no effect" in found["message"]
+        assert (
+            "must be a JSON object, found 'yes please' (expected value at line 1 column 1); it has no effect"
+            in found["message"]
+        )
         assert op.state == "Rebalancing"
 
 

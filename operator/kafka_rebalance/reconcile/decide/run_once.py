@@ -6,12 +6,32 @@ the name and the Kafka cluster of the run only, so that a copy of the resource f
 
 import json
 from datetime import datetime, timedelta
+from typing import Annotated
 
-from kafka_rebalance.api.fields import format_time
+from pydantic import ConfigDict, Field
+from pydantic_core import from_json
+
+from kafka_rebalance.api.fields import ApiModel, Timestamp, format_time
 from kafka_rebalance.api.v1alpha1 import COMPLETED_ANNOTATION
+from kafka_rebalance.api.validation import validate
+from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+
+
+class _Completed(ApiModel):
+    """What ``completed_key`` writes, read back. Anybody who may edit the resource can write something else there."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    cluster_id: Annotated[str, Field(max_length=128)]
+    planning_hash: str
+    plan_hash: Annotated[str, Field(max_length=80)]
+    outcome: RunOutcome
+    completed_at: Timestamp
+
 
 _ENDED_WELL = {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
 
@@ -35,24 +55,24 @@ def restored_run(desired: Desired, cluster_id: str) -> Run | None:
 
     ``cluster_id``: of the Kafka cluster that the resource leads to; empty: not known, so nothing has ended there.
     """
-    try:
-        found = json.loads(desired.metadata.annotations.get(COMPLETED_ANNOTATION, "null"))
-        at, outcome = datetime.fromisoformat(found["completedAt"]), RunOutcome(found["outcome"])
-        expected = _key_of(desired, cluster_id)
-        if {name: found[name] for name in expected} != expected or at.tzinfo is None:
-            return None
-        plan_hash = str(found["planHash"])
-    except (ValueError, TypeError, KeyError):
-        return None
     metadata = desired.metadata
+    try:
+        # Where the standard library raises RecursionError, this parser raises ValueError.
+        found = validate(_Completed, from_json(metadata.annotations.get(COMPLETED_ANNOTATION, "null")), "")
+    except (Refused, ValueError):
+        return None
+    expected = _key_of(desired, cluster_id)
+    if not cluster_id or _key(found.name, found.cluster_id, found.planning_hash) != expected:
+        return None
+    at, outcome = found.completed_at, found.outcome
     return Run(
         uid=desired.uid,
         namespace=metadata.namespace,
         name=metadata.name,
-        cluster_id=str(found["clusterId"]),
+        cluster_id=found.cluster_id,
         run_id="",
         planning_hash=desired.planning_hash,
-        plan_hash=plan_hash,
+        plan_hash=found.plan_hash,
         opened_at=at,
         closed_at=at,
         outcome=outcome,
@@ -75,4 +95,8 @@ def outlived(rebalance: RebalanceView, now: datetime) -> bool:
 
 
 def _key_of(desired: Desired, cluster_id: str) -> dict[str, str]:
-    return {"name": desired.name, "clusterId": cluster_id, "planningHash": desired.planning_hash}
+    return _key(desired.name, cluster_id, desired.planning_hash)
+
+
+def _key(name: str, cluster_id: str, planning_hash: str) -> dict[str, str]:
+    return {"name": name, "clusterId": cluster_id, "planningHash": planning_hash}

@@ -96,7 +96,21 @@ class TestRestored:
     def test_a_damaged_annotation(self, change):
         assert restored(json.dumps(json.loads(completed_key(ended())) | change)) is None
 
-    @pytest.mark.parametrize("text", ["", "yes", "{}", "[]", "null"])
+    @pytest.mark.parametrize("at", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"])
+    def test_a_time_that_does_not_exist_in_utc(self, at):
+        """It could not be written to the status."""
+        assert restored(json.dumps(json.loads(completed_key(ended())) | {"completedAt": at})) is None
+
+    def test_a_time_of_another_zone(self):
+        found = restored(json.dumps(json.loads(completed_key(ended())) | {"completedAt": "2026-01-01T02:00:00+02:00"}))
+        assert found.closed_at.isoformat() == "2026-01-01T00:00:00+00:00"
+
+    @pytest.mark.parametrize("change", [{"planHash": "x" * 300}, {"clusterId": "x" * 300}, {"planHash": {"a": 1}}])
+    def test_what_the_operator_does_not_write(self, change):
+        """It would be shown in the status, and stored."""
+        assert restored(json.dumps(json.loads(completed_key(ended())) | change), "") is None
+
+    @pytest.mark.parametrize("text", ["", "yes", "{}", "[]", "null", "[" * 2000, '{"name":' * 300 + "1" + "}" * 300])
     def test_not_ours(self, text):
         assert restored(text) is None
 
