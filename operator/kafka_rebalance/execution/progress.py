@@ -245,7 +245,7 @@ def seconds_at_throttle(
 
 
 def seconds_left_range(progress: Progress, pace: Pace | None, at_throttle: float | None) -> tuple[float, float] | None:
-    """The shortest and the longest likely time to the end; None while nothing moves.
+    """The shortest and the longest likely time to the end; None while nothing moves, or if it takes over a year.
 
     The shortest is ``at_throttle`` (``seconds_at_throttle`` of ``bytes_left``), so that a raised throttle shows at
     once, or follows from the fastest pace if unthrottled. The longest follows from the pace of the last minutes, which
@@ -258,6 +258,8 @@ def seconds_left_range(progress: Progress, pace: Pace | None, at_throttle: float
     if pace is None or longest is None:
         return None
     shortest = at_throttle if at_throttle is not None else left / pace.fastest
+    if shortest >= _LONGEST_ETA_SECONDS:
+        return None
     return shortest, max(shortest, longest)
 
 

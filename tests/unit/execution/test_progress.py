@@ -214,6 +214,11 @@ class TestRangeOfTimeLeft:
         """The throttle was lowered just now: the rate measured before no longer applies."""
         assert seconds_left_range(NONE, paced(10.0), 400.0) == (400.0, 400.0)
 
+    @pytest.mark.parametrize("at_throttle", [366 * 86400.0, 1e12, 1e15])
+    def test_more_than_a_year_is_no_estimate(self, at_throttle):
+        """The throttle was lowered to a byte per second: no calendar has the day on which it would end."""
+        assert seconds_left_range(NONE, paced(10.0), at_throttle) is None
+
     @pytest.mark.parametrize("pace", [None, paced(0.0), paced(1e-9)])
     @pytest.mark.parametrize("at_throttle", [None, 40.0])
     def test_nothing_is_promised_while_nothing_moves(self, pace, at_throttle):

@@ -1,0 +1,110 @@
+"""What is wrong with one resource stays with it: the other rebalances of the cluster go on."""
+
+import json
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.fakes.stopped_clock import NOON
+
+from kafka_rebalance.api.overrides import FREEZE_OVERRIDE, SUSPEND_OVERRIDE, THROTTLE_OVERRIDE
+from kafka_rebalance.api.v1alpha1 import (
+    COMPLETED_ANNOTATION,
+    REASSIGNMENT_THROTTLES,
+    REBALANCES,
+    parse_throttle,
+)
+
+KAFKA = {"kafka": {"bootstrapServers": "kafka:9092"}}
+DEEP = "[" * 100_000
+LATE = "9999-12-31T23:59:59-23:59"
+
+
+class TwoTeams(OperatorInMemory):
+    """``bad/r`` moves topic t, ``good/r`` moves topic u."""
+
+    def __init__(self):
+        super().__init__(KafkaInMemory([1, 2, 3], t=[[1, 2], [1, 2]], u=[[1, 2], [1, 2]]))
+
+    def add(self, team, topic, annotations=None, **spec):
+        metadata = {"name": "r", "namespace": team, "uid": f"u-{team}", "creationTimestamp": NOON.isoformat()}
+        metadata["annotations"] = annotations or {}
+        spec = {**KAFKA, "topics": {"include": [topic]}, "brokers": {"decommission": [1]}, **spec}
+        self.see(self.kube.create(REBALANCES, {"metadata": metadata, "spec": spec}))
+
+    def limits(self, annotations):
+        metadata = {"name": "limits", "namespace": "bad", "uid": "u-limits", "annotations": annotations}
+        metadata["finalizers"] = ["kafkarebalance.dev/rollback"]
+        body = self.kube.create(REASSIGNMENT_THROTTLES, {"metadata": metadata, "spec": {**KAFKA, "leaderRate": 900}})
+        self.engine.see_throttles({"u-limits": parse_throttle(body)})
+
+    def conditions(self, team, plural=REBALANCES, name="r"):
+        found = self.kube.resources[plural, team, name].get("status", {}).get("conditions", ())
+        return {condition["type"]: condition for condition in found}
+
+    def said(self, team):
+        return self.conditions(team).get("Ready", {}).get("reason")
+
+    async def until_said(self, team, *reasons):
+        """No round fails on the way."""
+        for _ in range(60):
+            if self.said(team) in reasons:
+                return
+            await self.round()
+            assert self.engine.problem is None
+            assert not self.engine.figures.problem
+        raise AssertionError(self.conditions(team))
+
+
+def override(**values):
+    return json.dumps({"until": LATE, **values})
+
+
+class TestText:
+    """That anybody may write who may edit the resource."""
+
+    @pytest.mark.parametrize(
+        ("annotation", "text"),
+        [
+            (THROTTLE_OVERRIDE, DEEP),
+            (SUSPEND_OVERRIDE, DEEP),
+            (THROTTLE_OVERRIDE, override(leaderRate=1)),
+            (SUSPEND_OVERRIDE, override(suspend=True)),
+        ],
+        ids=["deep throttle", "deep suspend", "late throttle", "late suspend"],
+    )
+    async def test_an_override(self, annotation, text):
+        op = TwoTeams()
+        op.add("bad", "t", {annotation: text})
+        op.add("good", "u")
+        await op.until_said("good", "Succeeded")
+        await op.until_said("bad", "Succeeded")
+        found = op.conditions("bad")["Overridden"]
+        assert (found["status"], found["reason"]) == ("False", "OverrideInvalid")
+        assert f"metadata.annotations[{annotation}]" in found["message"]
+
+    @pytest.mark.parametrize("annotation", [THROTTLE_OVERRIDE, FREEZE_OVERRIDE])
+    @pytest.mark.parametrize("text", [DEEP, override(leaderRate=1), override(freeze=True)])
+    async def test_an_override_of_the_limits(self, annotation, text):
+        """The limits themselves hold."""
+        op = TwoTeams()
+        op.limits({annotation: text})
+        op.add("good", "u")
+        op.kafka.slow = {3}
+        await op.until_said("good", "Rebalancing")
+        await op.round()
+        assert op.kafka.rates(3)[0] == "900"
+        assert op.conditions("bad", REASSIGNMENT_THROTTLES, "limits")["Overridden"]["reason"] == "OverrideInvalid"
+
+    @pytest.mark.parametrize("at", [LATE, "0001-01-01T00:00:00+23:59", DEEP])
+    async def test_the_note_of_an_earlier_run(self, at):
+        op = TwoTeams()
+        op.add("bad", "t")
+        await op.until_said("bad", "Succeeded")
+        await op.round()
+        annotations = op.kube.resources[REBALANCES, "bad", "r"]["metadata"]["annotations"]
+        key = json.dumps({**json.loads(annotations[COMPLETED_ANNOTATION]), "completedAt": at})
+        again = TwoTeams()
+        again.add("bad", "t", {COMPLETED_ANNOTATION: DEEP if at == DEEP else key})
+        again.add("good", "u")
+        await again.until_said("good", "Succeeded")
