@@ -12,13 +12,16 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import kopf
+from kopf._cogs.clients import api
 from kopf._cogs.clients.errors import APINotFoundError
 from kopf._cogs.structs.references import Insights
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, GROUP, REASSIGNMENT_THROTTLES, REBALANCES, VERSION
+from kafka_rebalance.kube.object_json import read_object_json
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +83,7 @@ class Watch:
         # Before kopf starts: it treats tasks that appear later as its own and waits for their end when it stops.
         insights = Insights()
         beating = asyncio.create_task(self._beat(insights))
+        _read_whatever_is_stored()
         try:
             await kopf.operator(
                 registry=self._registry(),
@@ -137,6 +141,21 @@ def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
     if found is None or not host:
         return found
     return replace(found, server=f"https://{f'[{host}]' if ':' in host else host}:{port}")
+
+
+def _read_whatever_is_stored() -> None:
+    """Let kopf read objects that are nested too deeply for the standard library, in lists and in events.
+
+    It has no setting for that, and ends when it cannot read one of them.
+    """
+
+    async def get(url: str, **options: Any) -> Any:
+        async with await api.request(method="get", url=url, **options) as response:
+            return read_object_json(await response.read())
+
+    api.get = get
+    parser = SimpleNamespace(loads=lambda text: read_object_json(text.encode()))
+    api.json = parser  # type: ignore[attr-defined, assignment]
 
 
 def _settings(*, clusterwide: bool) -> kopf.OperatorSettings:

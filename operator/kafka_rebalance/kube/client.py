@@ -8,7 +8,6 @@ resources. Calls block, so they run in threads of this object; none is retried h
 import asyncio
 import base64
 import binascii
-import json
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +30,7 @@ from kafka_rebalance.kube.api_errors import (
     from_response,
     unreachable,
 )
+from kafka_rebalance.kube.object_json import read_object_json
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.reasons import Reason
 
@@ -347,7 +347,7 @@ class KubeClient:
         if not 200 <= answer.status < 300:
             raise from_response(what, answer.status, data)
         try:
-            parsed: Json = json.loads(data)
+            parsed: Json = read_object_json(data)
         except ValueError as error:
             raise unreachable(what, self._api.configuration.host, error, "answers without JSON: a proxy?") from error
         return parsed

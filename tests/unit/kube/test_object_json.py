@@ -1,0 +1,52 @@
+"""JSON of the API server: what is nested too deeply is left out, and nothing else."""
+
+import json
+
+import pytest
+
+from kafka_rebalance.kube.object_json import MAX_DEPTH, read_object_json
+
+
+def nested(depth, inner="{}"):
+    """As fieldsV1 of managedFields."""
+    return '{"f:a]\\"":' * depth + inner + "}" * depth
+
+
+def depth_of(value):
+    depth = 0
+    while value:
+        value, depth = next(iter(value.values())), depth + 1
+    return depth
+
+
+def test_as_json():
+    document = {"items": [{"metadata": {"name": "r"}, "n": [1, -2.5, 1e300, True, None, "ü\u2028\\"]}]}
+    assert read_object_json(json.dumps(document).encode()) == document
+    assert read_object_json(json.dumps(document, ensure_ascii=False).encode()) == document
+
+
+@pytest.mark.parametrize("depth", [150, 250, 2000, 9990])
+def test_what_is_beside_it_is_read(depth):
+    """Whatever is in the strings."""
+    text = f'{{"items":[{{"a":1,"m":{nested(depth)},"b":[{{}},"}}{{"]}},{{"c":2}}]}}'
+    found = read_object_json(text.encode())
+    deep = found["items"][0].pop("m")
+    assert found == {"items": [{"a": 1, "b": [{}, "}{"]}, {"c": 2}]}
+    assert MAX_DEPTH - 4 <= depth_of(deep) <= 200
+
+
+def test_several():
+    text = f"[{nested(500)},{nested(300, '[[1]]')},1]"
+    found = read_object_json(text.encode())
+    assert [type(value) for value in found] == [dict, dict, int]
+
+
+@pytest.mark.parametrize("text", ["", "<html>", "[" * 100_000, nested(2000)[:-1500], nested(2000)[:-1], "[1,]"])
+def test_no_json(text):
+    with pytest.raises(ValueError):  # noqa: PT011 - the parsers' own
+        read_object_json(text.encode())
+
+
+def test_a_lone_surrogate():
+    """As the standard library reads it."""
+    assert read_object_json(b'{"a": "\\ud800"}') == {"a": "\ud800"}
