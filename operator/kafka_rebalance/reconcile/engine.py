@@ -15,7 +15,7 @@ from kafka_rebalance.heartbeat import heard_by
 from kafka_rebalance.kafka.least_permissions import MissingPermission
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
 from kafka_rebalance.reconcile.decide.requeue import IDLE_SECONDS, UNSETTLED_SECONDS
 from kafka_rebalance.reconcile.report.engine_samples import ClusterFigures, RoundTotals
 from kafka_rebalance.reconcile.report.run_recorder import NO_HISTORY, RunHistory
@@ -203,9 +203,7 @@ class ClusterEngine:
         except Exception:
             # A defect of ours in one round must not end the engine of a cluster.
             log.exception("cluster %s: unexpected error in this round", self.cluster_id)
-            await self._rounds.report_problem(
-                Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log")
-            )
+            await self._rounds.report_problem(Transient(Reason.INTERNAL_ERROR, UNEXPECTED))
             return UNSETTLED_SECONDS, Reason.INTERNAL_ERROR
         self._failures, self.problem = 0, None
         return pause, ""

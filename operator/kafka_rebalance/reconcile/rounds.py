@@ -10,14 +10,13 @@ This module and ``sending`` alone replace the ``assessment`` of a rebalance, wit
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.health_gate import Vitals
-from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.execution.windows import WindowClock
 from kafka_rebalance.kafka.least_permissions import MissingPermission, concerning
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
@@ -115,14 +114,14 @@ class Rounds:
         sent = False
         if running:
             vitals, look = await self._observer.vitals(info), await self._observe(running, info)
-            for rebalance in running:
-                rebalance.assessment = await self._judges.judged_beforehand(rebalance, look)
+            running = await self._judge_beforehand(running, look)
             postponed = deleted_meanwhile(running)
-            self._replan_for_edits(running)
+            running = await self._replan_for_edits(running)
             running, rebalances = ([r for r in some if r not in postponed] for some in (running, rebalances))
-            orders = await self._decide(running, look, vitals)
+            running = await self._decide(running, look, vitals)
+            orders = await self._sending.choose(running, look)
             sent = await self._sending.act(running, orders, look, info)
-            await self._report_running(running, look.observation.cluster)
+            running = await self._report_running(running, look.observation.cluster)
         else:
             await self._keep_throttle(info)
         await self.throttle.restore_finished(info, self.rebalances.values())
@@ -146,11 +145,28 @@ class Rounds:
         """What the client is not permitted to do, as of the last answer."""
         return self._permissions.missing
 
-    async def _prepare_all(self, rebalances: list[Rebalance]) -> ClusterInfo:
-        """Finalizers, records and the throttle ledger are in place before anything is planned or sent."""
+    async def _each(
+        self, rebalances: Iterable[Rebalance], stage: str, work: Callable[[Rebalance], Awaitable[None]]
+    ) -> list[Rebalance]:
+        """Do it for each. Returns those for which it went well: a failure is reported on its resource alone."""
+        done = []
         for rebalance in rebalances:
+            async with self._lifecycle.problems_of(rebalance, stage):
+                await work(rebalance)
+                done.append(rebalance)
+        return done
+
+    async def _prepare_all(self, rebalances: list[Rebalance]) -> ClusterInfo:
+        """Finalizers, records and the throttle ledger are in place before anything is planned or sent.
+
+        What is stored of a resource is read whatever its overrides are: until then it holds up the plans of others.
+        """
+
+        async def look_at(rebalance: Rebalance) -> None:
             rebalance.look_at(self._clock.now())
-            await self._prepare(rebalance)
+
+        await self._each(rebalances, "look at overrides", look_at)
+        await self._each(rebalances, "begin the round", self._prepare)
         info = self.info = await self._admin.describe_cluster()
         await self.throttle.load(rebalances, info)
         self._observer.note_members(info)
@@ -180,7 +196,8 @@ class Rounds:
 
     async def _plan(self, rebalances: list[Rebalance], info: ClusterInfo) -> None:
         """Open the runs of finished plans, assign the places in the queue, and begin the plans whose turn it is."""
-        for rebalance in rebalances:
+
+        async def open_planned(rebalance: Rebalance) -> None:
             before = rebalance.record.loaded_run
             replanning = await self._runs.open_planned_run(rebalance)
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
@@ -188,6 +205,12 @@ class Rounds:
                 rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
                 rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
             await self._runs.load_expected_rates(rebalance)
+
+        async def begin(rebalance: Rebalance) -> None:
+            queue = await self._runs.start_planning(rebalance, info, rebalances, terminating.get(rebalance.uid, ()))
+            rebalance.assessment = replace(rebalance.assessment, queue=queue)
+
+        await self._each(rebalances, "open the run", open_planned)
         terminating: dict[str, list[RebalanceView]] = {}
         self._awaited = {}
         if any(r.record.loaded_run is not None or wants_plan(r) for r in rebalances):
@@ -205,9 +228,7 @@ class Rounds:
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)
                 queue = behind(queue, former[rebalance.uid]) if rebalance.uid in former else queue
                 rebalance.assessment = replace(rebalance.assessment, queue=queue)
-        for rebalance in rebalances:
-            queue = await self._runs.start_planning(rebalance, info, rebalances, terminating.get(rebalance.uid, ()))
-            rebalance.assessment = replace(rebalance.assessment, queue=queue)
+        await self._each(rebalances, "begin to plan", begin)
 
     async def _observe(self, running: list[Rebalance], info: ClusterInfo) -> Look:
         """Read what moves, and everything if a run has just begun."""
@@ -220,29 +241,40 @@ class Rounds:
         look = await self._observer.look(planned, to_read, info, self.throttle.foreign)
         return replace(look, log_dirs=await self._log_dirs.read(running))
 
-    def _replan_for_edits(self, running: list[Rebalance]) -> None:
+    async def _judge_beforehand(self, running: list[Rebalance], look: Look) -> list[Rebalance]:
+        async def judge(rebalance: Rebalance) -> None:
+            rebalance.assessment = await self._judges.judged_beforehand(rebalance, look)
+
+        return await self._each(running, "judge", judge)
+
+    async def _replan_for_edits(self, running: list[Rebalance]) -> list[Rebalance]:
         """Follow the edits that arrived during this round, so that frequent edits hold up nothing."""
-        for rebalance in running:
+
+        async def replan(rebalance: Rebalance) -> None:
             edited = rebalance.memory.prepared != rebalance.desired.change_key
             if edited and not rebalance.desired.deleting:
                 rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
 
-    async def _decide(self, running: list[Rebalance], look: Look, vitals: Vitals) -> dict[str, Orders]:
-        """Where each rebalance goes, whether it may start new steps, the status of its partitions, and what to send."""
+        return await self._each(running, "follow the edit", replan)
+
+    async def _decide(self, running: list[Rebalance], look: Look, vitals: Vitals) -> list[Rebalance]:
+        """Where each rebalance goes, whether it may start new steps, and the status of its partitions."""
         now = self._clock.now()
         opened = opened_of(self.rebalances)
         moving = frozenset(tp for r in opened for tp in exempt_from_health_gate(r, look.observation.cluster.partitions))
         block_inputs = BlockInputs(
             now, vitals, moving, self.throttle.throttles, self._awaited, self._windows, stopped=self.stopped
         )
-        for rebalance in running:
+
+        async def decide(rebalance: Rebalance) -> None:
             rebalance.assessment = self._judges.in_direction(rebalance, direction_of(rebalance))
             rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
             teardown = teardown_of(rebalance, look.observation, self._observer.replica_bytes, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, block_inputs))
             self._sending.judge(rebalance, look)
-        return await self._sending.choose(running, look)
+
+        return await self._each(running, "decide", decide)
 
     async def _keep_throttle(self, info: ClusterInfo) -> None:
         """While no rebalance runs, of what other tools reassign, and of runs that wait after a problem: these go on."""
@@ -251,16 +283,19 @@ class Rounds:
         for rebalance in opened:
             rebalance.assessment = replace(rebalance.assessment, throttle=applied.findings[rebalance.uid])
 
-    async def _report_running(self, running: list[Rebalance], cluster: ClusterState) -> None:
+    async def _report_running(self, running: list[Rebalance], cluster: ClusterState) -> list[Rebalance]:
         """Write the status of what runs, before it may be closed: a closed run has no numbers any more."""
         now, observed, durations = self._clock.monotonic(), self._observer, self._recorder.durations()
-        for rebalance in running:
+
+        async def report(rebalance: Rebalance) -> None:
             advance = advance_of(rebalance, cluster, observed.replica_bytes, observed.produce_rates, now, durations)
             rebalance.assessment = replace(rebalance.assessment, advance=advance)
             self._recorder.follow(rebalance, cluster, observed.replica_bytes)
             # If it was deleted since it was judged, what goes back and what prevents that is not known yet.
             if not rebalance.desired.deleted_since(rebalance.memory.prepared):
                 await self._report(rebalance, cluster)
+
+        return await self._each(running, "measure", report)
 
     async def _close(self, running: list[Rebalance], info: ClusterInfo) -> None:
         """End the runs that have arrived, once the throttle on what they moved is restored."""
@@ -274,11 +309,18 @@ class Rounds:
                 await self._lifecycle.hand_over(rebalance, self.rebalances)
 
     async def _report(self, rebalance: Rebalance, cluster: ClusterState, problem: RebalanceError | None = None) -> None:
-        """Write the status. An API server that does not answer holds up neither this rebalance nor the others."""
+        """Write the status. An API server that does not answer holds up neither this rebalance nor the others.
+
+        Nor does a status that cannot be built: the resource says only that.
+        """
         try:
             exists = await self._resources.report(rebalance, cluster, self._observer.replica_bytes, problem)
         except RebalanceError as error:
             log.warning("%s: status not written: %s", rebalance.name, error.message)
+            return
+        except Exception:
+            log.exception("%s: status not written", rebalance.name, extra=rebalance.log_fields)
+            await self._resources.report_failure(rebalance)
             return
         if not exists:
             log.info("%s is gone", rebalance.name)

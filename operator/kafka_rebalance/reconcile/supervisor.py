@@ -29,7 +29,7 @@ from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.permissions import Permissions
-from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
 from kafka_rebalance.reconcile.act.retention import clean_up, keep_swept
 from kafka_rebalance.reconcile.act.unreadable_resources import UnreadableResources
 from kafka_rebalance.reconcile.admission import Admission
@@ -299,7 +299,7 @@ class Supervisor:
             return error
         except Exception:
             log.exception("%s: unexpected error", connection.name)
-            return Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log")
+            return Transient(Reason.INTERNAL_ERROR, UNEXPECTED)
         connection.verified = kafka
         return None
 

@@ -12,8 +12,13 @@ from kafka_rebalance.api.v1alpha1 import (
     COMPLETED_ANNOTATION,
     REASSIGNMENT_THROTTLES,
     REBALANCES,
+    KafkaReassignmentThrottle,
     parse_throttle,
 )
+from kafka_rebalance.reconcile import rounds
+from kafka_rebalance.reconcile.act import resources
+from kafka_rebalance.reconcile.runs.opening import Runs
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 KAFKA = {"kafka": {"bootstrapServers": "kafka:9092"}}
 DEEP = "[" * 100_000
@@ -108,3 +113,77 @@ class TestText:
         again.add("bad", "t", {COMPLETED_ANNOTATION: DEEP if at == DEEP else key})
         again.add("good", "u")
         await again.until_said("good", "Succeeded")
+
+
+class TestDefects:
+    """Of the operator, that show with one resource only: with that in namespace bad."""
+
+    @pytest.fixture
+    def op(self):
+        """The copies of good go on."""
+        op = TwoTeams()
+        op.add("bad", "t")
+        op.add("good", "u")
+        return op
+
+    @pytest.mark.parametrize(
+        ("where", "name"),
+        [
+            (Rebalance, "look_at"),
+            (rounds, "replanning_for_spec"),
+            (rounds, "direction_of"),
+            (Runs, "open_planned_run"),
+            (Runs, "start_planning"),
+            (rounds, "step_block_for"),
+            (rounds, "teardown_of"),
+            (rounds, "advance_of"),
+            (resources, "build_status"),
+        ],
+        ids=lambda part: part if isinstance(part, str) else "",
+    )
+    async def test_of_a_rebalance(self, op, monkeypatch, where, name):
+        """Its status says so, and it goes on when the defect is mended."""
+        works = getattr(where, name)
+        monkeypatch.setattr(where, name, failing_for("bad/r", works))
+        await op.until_said("good", "Succeeded")
+        await op.until_said("bad", "InternalError")
+        assert op.conditions("bad")["Ready"]["message"] == "unexpected error, see the operator's log; trying again"
+        monkeypatch.setattr(where, name, works)
+        await op.until_said("bad", "Succeeded")
+
+    async def test_of_the_overrides_of_the_limits(self, op, monkeypatch):
+        """The limits without them hold."""
+        works = KafkaReassignmentThrottle.as_of
+        monkeypatch.setattr(KafkaReassignmentThrottle, "as_of", failing_for("bad/limits", works))
+        op.kafka.slow = {3}
+        op.limits({})
+        await op.until_said("good", "Rebalancing")
+        await op.round()
+        assert op.kafka.rates(3)[0] == "900"
+        found = op.conditions("bad", REASSIGNMENT_THROTTLES, "limits")["Overridden"]
+        assert (found["status"], found["reason"]) == ("False", "OverrideInvalid")
+        monkeypatch.setattr(KafkaReassignmentThrottle, "as_of", works)
+        await op.round()
+        assert "Overridden" not in op.conditions("bad", REASSIGNMENT_THROTTLES, "limits")
+
+    async def test_of_the_status_of_the_limits(self, op, monkeypatch):
+        works = resources.build_throttle_status
+        monkeypatch.setattr(resources, "build_throttle_status", failing_for("bad/limits", works))
+        op.limits({})
+        await op.until_said("good", "Succeeded")
+        found = op.conditions("bad", REASSIGNMENT_THROTTLES, "limits")
+        assert found["Ready"]["reason"] == "InternalError"
+        monkeypatch.setattr(resources, "build_throttle_status", works)
+        await op.round()
+        assert op.conditions("bad", REASSIGNMENT_THROTTLES, "limits")["Ready"]["reason"] != "InternalError"
+
+
+def failing_for(name, works):
+    """``works``, which raises for the resource of this name."""
+
+    def call(*arguments, **options):
+        if any(getattr(argument, "name", None) == name for argument in arguments):
+            raise OverflowError("date value out of range")
+        return works(*arguments, **options)
+
+    return call

@@ -18,7 +18,7 @@ from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.handed_over_runs import HandedOverRuns
-from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import already_done, undo_ordered
@@ -123,7 +123,7 @@ class Lifecycle:
             self._note(rebalance, stage, error)
         except Exception:
             log.exception("%s: unexpected error", rebalance.name, extra=rebalance.log_fields)
-            unexpected = Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log", 15.0)
+            unexpected = Transient(Reason.INTERNAL_ERROR, UNEXPECTED, 15.0)
             self._note(rebalance, stage, unexpected)
         else:
             rebalance.memory = rebalance.memory.done_with(stage)

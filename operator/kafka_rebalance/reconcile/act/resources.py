@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from kafka_rebalance.api.conditions import ReadySummary, summarise
 from kafka_rebalance.api.connection_resource import KafkaConnectionStatus
 from kafka_rebalance.api.resource_status import ResourceStatus
 from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleStatus
@@ -65,6 +66,8 @@ _NORMAL = {
     Reason.CONNECTED,
 }
 """Transitions that are reported as normal events, not as warnings."""
+UNEXPECTED = "unexpected error, see the operator's log"
+"""What a resource says of a defect that concerns it."""
 _ATTEMPTS = 5
 _MISSED_FOR = timedelta(minutes=1)
 """How long the deletion of a KafkaConnection may go unnoticed where the watch had a gap."""
@@ -191,6 +194,29 @@ class Resources:
         if exists:
             await self._tell_transition(KIND, metadata, before, status)
         return exists
+
+    async def report_failure(self, rebalance: Rebalance) -> None:
+        """Say that the status cannot be built. The rest of the status stays as it is."""
+        rebalance.memory = replace(rebalance.memory, written=None)  # the next one is due, whatever it says
+        await self._say_failed(REBALANCES, rebalance.desired.metadata, rebalance.desired.status)
+
+    async def report_throttle_failure(self, throttle: KafkaReassignmentThrottle) -> None:
+        """As ``report_failure``, for a throttle resource."""
+        self._throttles_written.pop(throttle.metadata.uid, None)
+        await self._say_failed(REASSIGNMENT_THROTTLES, throttle.metadata, throttle.status)
+
+    async def _say_failed(self, plural: str, about: ObjectMeta, before: ResourceStatus) -> None:
+        stuck, reason, now = ReadySummary.STUCK, Reason.INTERNAL_ERROR, self._now()
+        message = f"{UNEXPECTED}; trying again"
+        conditions = summarise(before.conditions, stuck, reason, message, generation=about.generation, now=now)
+        if conditions == before.conditions:
+            return  # our own write came back as a change
+        said = ResourceStatus(observed_generation=about.generation, conditions=conditions)
+        patch = said.model_dump(mode="json", by_alias=True, include={"observed_generation", "conditions"})
+        try:
+            await self._kube.patch_status(plural, about.namespace, about.name, {"status": patch})
+        except RebalanceError as error:
+            log.warning("%s/%s: status not written: %s", about.namespace, about.name, error.message)
 
     async def report_throttle(
         self,

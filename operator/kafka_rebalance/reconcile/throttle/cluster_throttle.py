@@ -26,7 +26,7 @@ from kafka_rebalance.execution.reassignment_throttle import (
 from kafka_rebalance.kafka.least_permissions import MissingPermission
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
-from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
 from kafka_rebalance.reconcile.decide.judging import partitions_to_read
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.decide.throttle_claims import (
@@ -99,9 +99,18 @@ class ClusterThrottle:
 
     def see(self, throttles: Mapping[str, KafkaReassignmentThrottle]) -> None:
         """Take in these resources, except those that are known to be gone."""
-        now = self._clock.now()
-        seen = {uid: throttle.as_of(now) for uid, throttle in throttles.items() if uid not in self._gone}
+        seen = {uid: self._as_of_now(throttle) for uid, throttle in throttles.items() if uid not in self._gone}
         self.throttles.update(seen)
+
+    def _as_of_now(self, throttle: KafkaReassignmentThrottle) -> KafkaReassignmentThrottle:
+        """With its overrides; if they fail, without: the limits themselves must hold."""
+        try:
+            return throttle.as_of(self._clock.now())
+        except Exception:
+            log.exception("throttle %s: its overrides are left out", throttle.name)
+            problems = (f"the overrides: {UNEXPECTED}",)
+            without = {"spec": throttle.given or throttle.spec, "overrides": (), "override_problems": problems}
+            return throttle.model_copy(update=without)
 
     @property
     def figures(self) -> ThrottleFigures:
@@ -306,7 +315,10 @@ class ClusterThrottle:
                     where = (throttle.metadata.namespace, throttle.metadata.name, uid, REASSIGNMENT_THROTTLES)
                     exists = await self._resources.exists(*where)
             except RebalanceError as error:
-                log.warning("throttle %s: status not written: %s", throttle.metadata.name, error.message)
+                log.warning("throttle %s: status not written: %s", throttle.name, error.message)
+            except Exception:
+                log.exception("throttle %s: status not written", throttle.name)
+                await self._resources.report_throttle_failure(throttle)
             else:
                 if not exists:
                     self.throttles.pop(uid, None)

@@ -23,7 +23,7 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
 from kafka_rebalance.reconcile.decide.throttle_claims import ruling_throttle
 
 log = logging.getLogger(__name__)
@@ -173,7 +173,7 @@ class ThrottleLifecycle:
             care.problem, care.retry_at = error, self._clock.monotonic() + max(again, _SOONEST_SECONDS)
         except Exception:
             log.exception("throttle %s: unexpected error", throttle.name)
-            unexpected = Transient(Reason.INTERNAL_ERROR, "unexpected error, see the operator's log")
+            unexpected = Transient(Reason.INTERNAL_ERROR, UNEXPECTED)
             care.problem, care.retry_at = unexpected, self._clock.monotonic() + _REFUSED_SECONDS
         else:
             care.problem, care.retry_at = None, float("-inf")
