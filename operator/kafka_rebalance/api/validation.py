@@ -46,6 +46,8 @@ def validate(model: type[_Model], value: Any, path: str) -> _Model:
         # Through JSON, where lists are tuples and enums are strings also for a strict model.
         # Names as in YAML only: the Python names are for our own code.
         return model.model_validate_json(json.dumps(value, allow_nan=False), strict=True, by_alias=True, by_name=False)
+    except RecursionError as error:
+        raise Refused(Reason.INVALID_SPEC, f"{path}: is nested too deeply") from error
     except ValidationError as error:
         problems = _first_causes(error.errors(include_url=False))
         lines = [f"{_path(path, problem['loc'])}: {_sentence(model, problem)}" for problem in problems]

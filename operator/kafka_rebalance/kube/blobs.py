@@ -140,7 +140,7 @@ class BlobStore:
             shards: list[str] = described["shards"]
             expected: str = described["sha256"]
             attributes: dict[str, str] = described["attributes"]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise StoredStateCorrupt(
                 f"ConfigMap {self._kube.namespace}/{name} was not written by the operator"
             ) from error

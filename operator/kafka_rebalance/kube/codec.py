@@ -60,7 +60,7 @@ def unpack(payload: bytes) -> Any:
     """The reverse of ``pack``."""
     try:
         return json.loads(gzip.decompress(payload))
-    except (OSError, EOFError, ValueError, zlib.error) as error:
+    except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
         raise StoredStateCorrupt(f"a stored record cannot be read: {error}") from error
 
 
@@ -268,7 +268,7 @@ def _corrupt_unless_ours(what: str) -> Iterator[None]:
         wrong = error.errors(include_url=False)[0]
         where = ".".join(map(str, wrong["loc"]))
         raise StoredStateCorrupt(f"a stored {what} cannot be read: {where}: {wrong['msg']}") from error
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise StoredStateCorrupt(f"a stored {what} cannot be read: {error}") from error
 
 

@@ -17,6 +17,7 @@ from kafka_rebalance.api.v1alpha1 import (
     REASSIGNMENT_THROTTLES,
     REBALANCES,
     KafkaConnection,
+    KafkaReassignmentThrottle,
     parse_connection,
     parse_metadata,
 )
@@ -34,6 +35,7 @@ from kafka_rebalance.reconcile.act.retention import clean_up, keep_swept
 from kafka_rebalance.reconcile.act.unreadable_resources import UnreadableResources
 from kafka_rebalance.reconcile.admission import Admission
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
+from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.engines import Engines
 from kafka_rebalance.reconcile.refused_resources import RefusedResources
 from kafka_rebalance.reconcile.report.run_recorder import NO_HISTORY, RunHistory
@@ -112,8 +114,16 @@ class Supervisor:
         return self._book.with_rebalance(uid)
 
     def seen(self, plural: str, body: dict[str, Any], *, deleted: bool) -> None:
-        """A resource of this kind was created, changed or is gone."""
-        self._kinds[plural](body, deleted=deleted)
+        """A resource of this kind was created, changed or is gone.
+
+        A failure is reported on the resource: it must end neither the watch nor the start of the operator.
+        """
+        try:
+            self._kinds[plural](body, deleted=deleted)
+        except Exception:
+            about = body.get("metadata", {})
+            log.exception("%s %s/%s: unexpected error", plural, about.get("namespace"), about.get("name"))
+            self._in_background(self._unreadable.failed(plural, body))
 
     def connection_seen(self, body: dict[str, Any], *, deleted: bool) -> None:
         """A KafkaConnection was created, changed or is gone."""
@@ -257,7 +267,7 @@ class Supervisor:
             if connection.may_move:
                 for rebalance in list(connection.rebalances.values()):
                     connection.place(rebalance, connection.engine)
-            connection.place_throttles(connection.throttles, connection.engine)
+            _place_throttles(connection, connection.throttles, connection.engine)
         connection.changed.set()
 
     async def _establish(self, connection: NamedConnection) -> None:
@@ -315,7 +325,7 @@ class Supervisor:
             if connection.engine is not None:
                 engine = connection.engine
                 throttles = {uid: t for uid, t in connection.throttles.items() if uid in permitted}
-                connection.place_throttles(throttles, engine)
+                refusals |= _place_throttles(connection, throttles, engine)
                 for uid, rebalance in list(connection.rebalances.items()):
                     if connection.may_move and uid in permitted:
                         connection.place(rebalance, engine)
@@ -357,3 +367,17 @@ class Supervisor:
         self._background.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("unexpected error in the background", exc_info=error)
+
+
+def _place_throttles(
+    connection: NamedConnection, throttles: Mapping[str, KafkaReassignmentThrottle], engine: ClusterEngine
+) -> dict[str, RebalanceError]:
+    """Give them to the engine one by one: none keeps the others back. Returns by uid why that failed."""
+    failed: dict[str, RebalanceError] = {}
+    for uid, throttle in throttles.items():
+        try:
+            connection.place_throttles({uid: throttle}, engine)
+        except Exception:
+            log.exception("throttle %s: unexpected error", throttle.name)
+            failed[uid] = Transient(Reason.INTERNAL_ERROR, UNEXPECTED)
+    return failed

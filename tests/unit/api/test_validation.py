@@ -74,3 +74,11 @@ def test_more_than_64_bits_is_refused(count: int | str) -> None:
 def test_a_value_that_is_not_json_is_refused() -> None:
     with pytest.raises(ValueError, match="JSON"):
         parse_spec({**KAFKA, "priority": float("nan")})
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    priority: list[Any] = []
+    for _ in range(2000):
+        priority = [priority]
+    with pytest.raises(Refused, match=r"^spec: is nested too deeply"):
+        parse_spec({**KAFKA, "priority": priority})

@@ -246,6 +246,7 @@ class TestCorruption:
             pytest.param(b"junk", id="junk"),
             pytest.param(encode_plan(plan(10))[:-20], id="cut off"),
             pytest.param(gzip.compress(b"[1"), id="no JSON"),
+            pytest.param(gzip.compress(b"[" * 100_000), id="nested too deeply"),
             pytest.param(pack([]), id="a list"),
             pytest.param(pack({"format": 99}), id="a format to come"),
             pytest.param(pack({"format": 2}), id="no topics"),
@@ -277,7 +278,7 @@ class TestCorruption:
         with pytest.raises(StoredStateCorrupt):
             decode_origins(pack({"format": 2, "topics": [group]}))
 
-    @pytest.mark.parametrize("text", ["", "{}", '{"format": 1}', '{"format": 1, "opened_at": "x"}'])
+    @pytest.mark.parametrize("text", ["", "{}", '{"format": 1}', '{"format": 1, "opened_at": "x"}', "[" * 100_000])
     def test_run(self, text: str) -> None:
         with pytest.raises(StoredStateCorrupt) as found:
             decode_run(text)

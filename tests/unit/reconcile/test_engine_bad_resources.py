@@ -101,6 +101,50 @@ class TestText:
         assert op.kafka.rates(3)[0] == "900"
         assert op.conditions("bad", REASSIGNMENT_THROTTLES, "limits")["Overridden"]["reason"] == "OverrideInvalid"
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            DEEP,
+            "NaN",
+            "\ud800",
+            '{"partitions": [' + DEEP,
+            '{"version": NaN, "partitions": []}',
+            '{"partitions": [{"topic": "t", "partition": 1e999, "replicas": [1]}]}',
+            '{"partitions": [{"topic": "t", "partition": 0, "replicas": [' + "9" * 4000 + "]}]}",
+            '{"partitions": [{"topic": "t", "partition": ' + "9" * 5000 + ', "replicas": [1]}]}',
+        ],
+        ids=["deep", "no number", "surrogate", "deep row", "no version", "infinite", "large broker", "large partition"],
+    )
+    async def test_the_assignment_in_a_config_map(self, text):
+        op = TwoTeams()
+        op.kube.user_config_maps["bad", "lists"] = {"k": text}
+        lists = {"configMapRef": {"name": "lists", "key": "k"}}
+        op.add("bad", "t", strategy="Assignment", assignment=lists, brokers={})
+        op.add("good", "u")
+        await op.until_said("good", "Succeeded")
+        await op.until_said("bad", "AssignmentInvalid")
+
+    @pytest.mark.parametrize(
+        "window",
+        [
+            {"cron": "0 0 30 2 *", "duration": "999d9999h99999m999999s"},
+            {"cron": "*/99999999999999 * * * *", "duration": "1s"},
+            {"cron": "\u0663 * * * *", "duration": "1s"},
+            {"cron": "0 1 * * *", "duration": "5h", "timeZone": "Europe"},
+            {"cron": "0 1 * * *", "duration": "5h", "timeZone": "/etc/passwd"},
+        ],
+        ids=["never", "large step", "other digits", "a directory", "a path"],
+    )
+    async def test_a_window(self, window):
+        op = TwoTeams()
+        op.kafka.slow = {3}
+        op.add("bad", "t", execution={"windows": [window]}, throttle={"unlimited": True})
+        op.add("good", "u", throttle={"unlimited": True})
+        await op.until_said("good", "Rebalancing")
+        op.kafka.arrive()
+        await op.until_said("good", "Succeeded")
+        assert op.said("bad") in {"OutsideWindow", "InvalidSpec"}
+
     @pytest.mark.parametrize("at", [LATE, "0001-01-01T00:00:00+23:59", DEEP])
     async def test_the_note_of_an_earlier_run(self, at):
         op = TwoTeams()

@@ -17,9 +17,10 @@ from kafka_rebalance.api.v1alpha1 import (
     parse_metadata,
 )
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import RebalanceError, Refused
+from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kube.objects import KubeObjects
-from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
 from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
@@ -67,7 +68,11 @@ class UnreadableResources:
         """Never read before: no cluster is connected to for it."""
         await self._say_invalid(CONNECTIONS, body, error)
 
-    async def _say_invalid(self, plural: str, body: Mapping[str, Any], error: Refused) -> None:
+    async def failed(self, plural: str, body: Mapping[str, Any]) -> None:
+        """Not taken in because of a defect, which the log has. Nothing else is done: it may be in use."""
+        await self._say_invalid(plural, body, Transient(Reason.INTERNAL_ERROR, UNEXPECTED))
+
+    async def _say_invalid(self, plural: str, body: Mapping[str, Any], error: RebalanceError) -> None:
         try:
             metadata = parse_metadata(body)
         except Refused:
