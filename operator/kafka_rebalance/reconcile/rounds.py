@@ -299,14 +299,17 @@ class Rounds:
 
     async def _close(self, running: list[Rebalance], info: ClusterInfo) -> None:
         """End the runs that have arrived, once the throttle on what they moved is restored."""
-        for rebalance in self._turns.of("close", running):
+
+        async def close(rebalance: Rebalance) -> None:
             if rebalance.desired.deleted_since(rebalance.memory.prepared):
-                continue  # what was judged is not what is asked for now: the next round looks again
+                return  # what was judged is not what is asked for now: the next round looks again
             arrived = rebalance.assessment.finished and self.throttle.restored(rebalance, info)
             if only_kept_copies_in_flight(rebalance) or arrived:
                 assessment = await self._closing.finish(rebalance, info)
                 rebalance.assessment = assessment.about(rebalance.record.loaded_run)
                 await self._lifecycle.hand_over(rebalance, self.rebalances)
+
+        await self._each(self._turns.of("close", running), "close", close)
 
     async def _report(self, rebalance: Rebalance, cluster: ClusterState, problem: RebalanceError | None = None) -> None:
         """Write the status. An API server that does not answer holds up neither this rebalance nor the others.

@@ -181,6 +181,7 @@ class TestDefects:
             (rounds, "step_block_for"),
             (rounds, "teardown_of"),
             (rounds, "advance_of"),
+            (rounds, "only_kept_copies_in_flight"),
             (resources, "build_status"),
         ],
         ids=lambda part: part if isinstance(part, str) else "",
