@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import Enum, StrEnum
 
-from kafka_rebalance.api.resource_status import MAX_MESSAGE, Condition
+from kafka_rebalance.api.resource_status import MAX_CONDITIONS, MAX_MESSAGE, Condition
 from kafka_rebalance.reasons import Reason
 
 
@@ -78,7 +78,7 @@ def set_condition(
     generation: int,
     now: datetime,
 ) -> tuple[Condition, ...]:
-    """The conditions with this one set, in their fixed order.
+    """The conditions with this one set, in their fixed order: ours first, those of others as far as there is room.
 
     ``status`` None is Unknown. ``lastTransitionTime`` changes only with the status.
     """
@@ -94,7 +94,8 @@ def set_condition(
         reason=str(reason),
         message=message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…",
     )
-    return tuple(sorted(others.values(), key=lambda c: (_ORDER.get(c.type, len(_ORDER)), c.type)))  # type: ignore[call-overload]
+    found = sorted(others.values(), key=lambda c: (_ORDER.get(c.type, len(_ORDER)), c.type))  # type: ignore[call-overload]
+    return tuple(found[:MAX_CONDITIONS])
 
 
 def summarise(

@@ -16,6 +16,7 @@ MAX_PLAN_BROKERS = 20
 MAX_OUTSIDE_ROWS = 20
 MAX_SKIPPED_ROWS = 50
 MAX_MESSAGE = 4096
+MAX_CONDITIONS = 20
 
 _ATOMIC = {"x-kubernetes-list-type": "atomic"}
 Count = Annotated[int, Field(ge=0)]
@@ -63,7 +64,7 @@ class ResourceStatus(ApiModel):
     conditions: Annotated[
         tuple[Condition, ...],
         Field(
-            max_length=20,
+            max_length=MAX_CONDITIONS,
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
         ),
     ] = Field(default=(), description="Conditions. The reason of Ready is the state of the resource.")

@@ -12,7 +12,7 @@ from kafka_rebalance.api.conditions import (
     set_condition,
     summarise,
 )
-from kafka_rebalance.api.resource_status import MAX_MESSAGE, Condition
+from kafka_rebalance.api.resource_status import MAX_CONDITIONS, MAX_MESSAGE, Condition, ResourceStatus
 from kafka_rebalance.reasons import Reason
 
 T0 = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -46,6 +46,20 @@ class TestSetCondition:
         """The API server would reject the whole status."""
         (ready,) = set_condition((), ConditionType.READY, False, Reason.STALLED, "x" * 9999, generation=1, now=T0)
         assert len(ready.message) == MAX_MESSAGE
+
+    def test_conditions_of_others_leave_room(self) -> None:
+        """The API server would reject the whole status, and so would the status itself."""
+        theirs = [
+            Condition(
+                type=f"example.com/{n}", status="True", reason="Theirs", observed_generation=1, last_transition_time=T0
+            )
+            for n in range(MAX_CONDITIONS)
+        ]
+        result = tuple(theirs)
+        for kind in ConditionType:
+            result = set_condition(result, kind, None, Reason.PENDING, "", generation=1, now=T0)
+        assert len(ResourceStatus(conditions=result).conditions) == MAX_CONDITIONS
+        assert [condition.type for condition in result][: len(ConditionType)] == list(ConditionType)
 
     def test_remove(self) -> None:
         one = set_condition((), ConditionType.DRAINED, True, Reason.DRAINED, "", generation=1, now=T0)

@@ -37,11 +37,11 @@ class TwoTeams(OperatorInMemory):
         spec = {**KAFKA, "topics": {"include": [topic]}, "brokers": {"decommission": [1]}, **spec}
         self.see(self.kube.create(REBALANCES, {"metadata": metadata, "spec": spec}))
 
-    def limits(self, annotations):
+    def limits(self, annotations, **status):
         metadata = {"name": "limits", "namespace": "bad", "uid": "u-limits", "annotations": annotations}
         metadata["finalizers"] = ["kafkarebalance.dev/rollback"]
         body = self.kube.create(REASSIGNMENT_THROTTLES, {"metadata": metadata, "spec": {**KAFKA, "leaderRate": 900}})
-        self.engine.see_throttles({"u-limits": parse_throttle(body)})
+        self.engine.see_throttles({"u-limits": parse_throttle({**body, "status": status})})
 
     def conditions(self, team, plural=REBALANCES, name="r"):
         found = self.kube.resources[plural, team, name].get("status", {}).get("conditions", ())
@@ -144,6 +144,25 @@ class TestText:
         op.kafka.arrive()
         await op.until_said("good", "Succeeded")
         assert op.said("bad") in {"OutsideWindow", "InvalidSpec"}
+
+    @pytest.mark.parametrize(
+        "changed",
+        [{}, {"lastTransitionTime": LATE}, {"lastTransitionTime": "0001-01-01T00:00:00Z"}, {"status": "Maybe"}],
+        ids=["many", "late", "early", "other status"],
+    )
+    async def test_the_status(self, changed):
+        """If a user may write that too."""
+        row = {"status": "True", "reason": "Theirs", "message": "", "observedGeneration": 1, **changed}
+        row = {"lastTransitionTime": "2026-01-01T00:00:00Z", **row}
+        rows = [{"type": "Ready", **row}, *({"type": f"example.com/{number}", **row} for number in range(19))]
+        op = TwoTeams()
+        op.limits({}, conditions=rows)
+        op.add("bad", "t")
+        op.see({**op.kube.resources[REBALANCES, "bad", "r"], "status": {"conditions": rows, "completedAt": LATE}})
+        op.add("good", "u")
+        await op.until_said("good", "Succeeded")
+        await op.until_said("bad", "Succeeded")
+        assert op.conditions("bad", REASSIGNMENT_THROTTLES, "limits")["Ready"]["reason"] != "InternalError"
 
     @pytest.mark.parametrize("at", [LATE, "0001-01-01T00:00:00+23:59", DEEP])
     async def test_the_note_of_an_earlier_run(self, at):
