@@ -195,7 +195,7 @@ def _object_in(path: Path, data: bytes) -> Json:
         metadata = body["metadata"]
         if (metadata["name"], metadata["namespace"]) == (name, namespace) and metadata["resourceVersion"].isdigit():
             return body
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         pass
     raise StoredStateCorrupt(
         f"{path} is damaged: restore it from a backup. Without it, what the run has recorded in it ({kind} {name}) is "

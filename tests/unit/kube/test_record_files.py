@@ -132,7 +132,9 @@ class TestOtherFiles:
         assert refused.value.reason == "RecordsInvalid"
         assert (tmp_path / name).read_text() == "{}"
 
-    @pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"metadata": {"name": "b", "namespace": "n"}}'])
+    @pytest.mark.parametrize(
+        "damage", ["", "{", "[" * 2000, "[]", "{}", '{"metadata": {"name": "b", "namespace": "n"}}']
+    )
     def test_damaged(self, tmp_path, damage):
         """Cut off, empty or that of another object: refused by its name, never taken for nothing."""
         files = RecordFiles.to_write(tmp_path)
