@@ -1,8 +1,8 @@
 """A Kafka cluster and an API server in memory for the benchmark of rounds: answers are indexed, counted and timed.
 
-What they cost is measured by itself, so that it can be subtracted: each call runs between two returns to the event
-loop, and `Meter` knows which slices of the loop are theirs. As from the adapters, every answer consists of new objects,
-in which equal lists are one.
+The cost of these fakes is measured separately and subtracted: each call runs between two returns to the event loop, and
+`Meter` attributes these slices of the loop to it. As from the adapters, every answer has new objects, which share equal
+lists.
 """
 
 import asyncio

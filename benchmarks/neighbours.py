@@ -4,8 +4,8 @@ python -m benchmarks.neighbours [--clusters 50] [--planned 200000] [--seconds 60
 
 One process has an engine for each cluster, in real time. In each small cluster 100 partitions are planned and ten are
 in flight; nothing arrives, so the engine looks each half second. The large one has 1,000 in flight, and 50 copies
-arrive each second. Clusters are in memory (`engine_cluster`). What answers for the large one runs in threads, as what
-parses the answers of real brokers does.
+arrive each second. Clusters are in memory (`engine_cluster`). The answers of the large one are computed in threads,
+like the parsing of the answers of real brokers.
 """
 
 import argparse

@@ -4,8 +4,8 @@ python -m benchmarks.sampler [--real] [--partitions 10000] [--groups 50] [--samp
 
 With ``--real``, four brokers of the test bench run on this machine, with two replicas of each partition (three minutes
 and 3 GB). Otherwise the cluster is in memory: six brokers, three replicas. Each call of the client is then answered
-after ``--latency`` seconds, and as Python objects: what the clients need to parse the answers of brokers is not
-measured. Each group has committed offsets of one partition in five. CPU is that of this process.
+after ``--latency`` seconds, as Python objects, so the parsing of the answers of brokers is not measured. Each group has
+committed offsets of one partition in five. CPU is that of this process.
 """
 
 import argparse

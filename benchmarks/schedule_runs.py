@@ -1,7 +1,7 @@
-"""Runs that move replicas through the fluid network: by the engine's own decisions, and as others do it.
+"""Runs that move replicas through the fluid network: with the engine's decisions, and with other strategies.
 
-Nothing here reads a clock or a server. The engine decides in rounds of half a second; each of the other ways sees a
-completed copy at once, except where its name says otherwise.
+Nothing here reads a clock or a server. The engine decides in rounds of half a second; the other strategies see a
+completed copy at once, except for the batches and the fixed caps.
 """
 
 from collections import Counter
@@ -72,7 +72,7 @@ class Problem:
 
     @cached_property
     def bounds(self) -> Mapping[str, float]:
-        """Seconds below which no schedule of these steps can be, by what they come from."""
+        """Lower bounds of the seconds of any schedule of these steps, by cause."""
         into, out_of, chains, leading = Counter[int](), Counter[int](), list[float](), 0.0
         for move, copies in self.copies:
             chain = 0.0
@@ -241,5 +241,5 @@ class Engine:
 
 
 def _next(now: float, earliest: float, pause: float) -> float:
-    """The first moment that is not before ``earliest`` when somebody looks who looks after each ``pause``."""
+    """The first check from ``earliest`` on, if there is one after each ``pause`` from now on."""
     return now + pause * max(1, -int(-(earliest - now) // pause))

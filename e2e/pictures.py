@@ -1,4 +1,4 @@
-"""The pictures of the docs, taken by a browser of what the program writes: `make docs-pictures`."""
+"""Takes the pictures of the docs from a report, with a browser: `make docs-pictures`."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""Git and a person at 3 a.m.: a controller applies the spec every second, and overrides hold all the same."""
+"""Overrides stay in force although a controller applies the spec from Git every second."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ COMMAND = str(Path(sys.executable).with_name("kafka-rebalance"))
 
 
 class Controller:
-    """Applies the manifest of a rebalance from Git again and again, and takes back every change of what it names."""
+    """Applies the manifest of a rebalance every second, like a GitOps controller, which reverts changes."""
 
     def __init__(self, world: World, rebalance: Rebalance) -> None:
         metadata = {"name": rebalance.name, "namespace": rebalance.namespace}
@@ -70,7 +70,7 @@ def command(world: World, verb: str, rebalance: Rebalance, *options: str) -> Non
 
 
 def test_a_spec_that_is_applied_every_second(world: World) -> None:
-    """A change of the spec is taken back at once. An override holds, is shown, and ends by itself or by a command."""
+    """A change of the spec is reverted at once. An override is in force, is shown, and ends by time or by a command."""
     topic = world.skewed("override", *[BIG] * 6)
     one = {"parallelPartitionCount": 1}
     rebalance = world.rebalance("override", topic, throttle=CRAWL, suspend=False, execution=one)

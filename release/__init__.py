@@ -1,1 +1,1 @@
-"""What a release consists of, made by one command from one commit. `python -m release --help` has the options."""
+"""Makes the files of a release from one commit. `python -m release --help` has the options."""

@@ -1,7 +1,7 @@
-"""The command line as one executable file for each platform: Python 3.11 or later is all that it needs.
+"""The command line as one executable file for each platform. It needs only one of the Pythons in `PYTHONS`.
 
-It has the dependencies of the group `cli` (`pip install --group cli`), so that it can do everything that asks the API
-server only.
+It has the dependencies of the group `cli` (`pip install --group cli`), which all commands need that use only the API
+server.
 """
 
 import json

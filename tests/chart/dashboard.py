@@ -150,7 +150,7 @@ PANELS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "Changes",
-                "What the operator ordered, by Kafka's answer: partitions, replicas, brokers or topics.",
+                "Changes that the operator sent, by Kafka's answer: partitions, replicas, brokers or topics.",
                 (
                     (
                         "{{call}}: {{answer}}",

@@ -234,10 +234,10 @@ class Judge:
             self.breach(f"{what}: undoes what others have moved; read {shown(seen)}, known {sorted(known)}")
 
     def _throttled(self, what, tp, to, seen, run, client):
-        """A copy starts under its throttle: the follower's side listed, with a rate.
+        """A copy starts with its throttle in place: the follower's side listed, with a rate.
 
-        By what was read: a new order becomes a copy if others move the partition before it is there, and the throttle
-        is set, or not, before the orders of a round are sent.
+        Judged by what the operator had read: it sets the throttle before it sends the orders of a round, and a new
+        replica order becomes a copy if another tool moves the partition before the order arrives.
         """
         if self.edited_throttle or client.process.may_be_unlimited(run.uid, client.rounds_began[0]):
             return

@@ -25,7 +25,7 @@ FAILED_ONCE = {
     2075: "the same as 1083",
     2129: "the binding of a cluster stayed where the operator ended before anything was begun there",
 }
-"""Seeds, and what was wrong. A change of the scenarios makes others of them: then new ones have to be found."""
+"""Seeds, and the cause of the failure. After a change of the scenarios they simulate something else: find new ones."""
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
@@ -34,7 +34,7 @@ def test_no_rule_is_broken(first):
     no_failure(f"{first}-{first + AT_ONCE - 1}")
 
 
-def test_what_failed_once():
+def test_seeds_that_failed_once():
     """It does not fail again."""
     no_failure(",".join(map(str, FAILED_ONCE)))
 

@@ -1,4 +1,4 @@
-"""Rules of ownership: what becomes of runs, throttles and records when a cluster gets another owner."""
+"""Rules for runs, throttles and records when a cluster gets another owner."""
 
 from tests.broken_rules.broken_rule import BrokenRule
 
@@ -26,7 +26,7 @@ OWNERSHIP_RULES = (
     ),
     BrokenRule(
         "lost-binding",
-        "A lost record of the owner is made again for the owner, not for the namespace of an open run.",
+        "A lost record of the owner is created again for the owner, not for the namespace of an open run.",
         "reconcile/act/cluster_owners.py",
         "        owner = await self._last_owner(cluster_id, work)\n",
         "        owner = next((Owner(run.namespace) for run in work.open_runs), None)\n",
@@ -36,7 +36,7 @@ OWNERSHIP_RULES = (
     ),
     BrokenRule(
         "only-to-end",
-        "A KafkaConnection that was deleted takes a cluster from nobody.",
+        "A deleted KafkaConnection takes no cluster over from another owner.",
         "reconcile/decide/cluster_ownership.py",
         "if holder.named and not claimant.named:",
         "if holder.named and not claimant.named and not work:",
@@ -63,7 +63,7 @@ OWNERSHIP_RULES = (
     ),
     BrokenRule(
         "begun-nowhere",
-        "A refused run without any topic left does not end in a cluster in which it may not have begun.",
+        "A refused run whose topics are all gone is not ended in a cluster in which it may not have begun.",
         "reconcile/act/begun_runs.py",
         "return Begun.UNKNOWN if not there",
         "return Begun.HERE if not there",

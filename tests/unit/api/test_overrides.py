@@ -138,7 +138,7 @@ class TestProblems:
             ({"suspended": True, "until": LATER, "suspend": True}, "did you mean suspend?"),
         ],
     )
-    def test_what_cannot_be_read_has_no_effect(self, value, problem):
+    def test_an_unreadable_annotation_has_no_effect(self, value, problem):
         """And says which annotation it is."""
         found = rebalance({"suspend": True}, {SUSPEND_OVERRIDE: value})
         assert found.spec.suspended

@@ -42,5 +42,5 @@ def test_each_names_its_field(spec, field):
         {"deletionPolicy": "Revert"},
     ],
 )
-def test_what_is_usual(spec):
+def test_usual_settings_have_no_risks(spec):
     assert risks(**spec) == []

@@ -1,4 +1,4 @@
-"""The budget of a list of throttled replicas: what may be appended, and who comes first."""
+"""The budget of a list of throttled replicas: which entries may be appended, and in which order."""
 
 from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.list_budget import (

@@ -1,4 +1,4 @@
-"""Commands beside a run: a change is handed in to it or done without it, exactly once, whoever is killed."""
+"""Commands submit a change to a run, or make it without a run: exactly once, even if a process is killed."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ async def applied(kube):
 
 @pytest.fixture
 async def run(tmp_path):
-    """A run that has the directory; it takes requests when it is told to."""
+    """A run that has the lock of the directory; it takes requests when the test calls it."""
     kube = opened(tmp_path)
     await applied(kube)
     ChangeRequests(tmp_path).open()
@@ -57,7 +57,7 @@ def requests(tmp_path):
 
 
 async def while_taken(run, requests, changing):
-    """The result of a change, while the run takes what is handed in."""
+    """The result of a change, while the run takes the requests."""
     task = asyncio.ensure_future(changing)
     while not task.done():
         await carry_out_waiting(run, requests)
@@ -88,7 +88,7 @@ class TestBesideARun:
         assert list(requests.waiting()) == []
 
     async def test_changed_in_between(self, run, client, requests):
-        """The command decides again on what is there then, as with the API server."""
+        """The command decides again, on the changed resource, as with the API server."""
         decided = []
 
         def decide(body):
@@ -116,7 +116,7 @@ class TestBesideARun:
         assert "deletionTimestamp" in (await run.get(*R))["metadata"]
 
     async def test_refused(self, run, client, requests):
-        """What the API server would not accept is not handed in."""
+        """A change that the API server would refuse is not submitted."""
         with pytest.raises(Refused, match=r"spec\.priority"):
             await change(client, *R, lambda _: {"spec": {"priority": "high"}})
         assert list(requests.waiting()) == []
@@ -130,7 +130,7 @@ class TestBesideARun:
         assert list(requests.waiting()) == []
 
     async def test_a_run_that_ends_meanwhile(self, run, client, requests):
-        """The command does it itself when the directory is free."""
+        """The command makes the change itself when the directory is free."""
         changing = asyncio.ensure_future(suspend(client))
         await handed_in(requests)
         await run.close()
@@ -169,7 +169,7 @@ class TestWithoutARun:
 
 
 class TestKilled:
-    """Whatever is killed at whatever write: the change is made once or not at all, and nothing else is lost."""
+    """A process is killed at any write: the change is made once or not at all, and nothing else is lost."""
 
     @pytest.fixture
     def disk(self, monkeypatch):
@@ -179,7 +179,7 @@ class TestKilled:
 
     @pytest.mark.parametrize("left", range(6))
     def test_the_command(self, disk, tmp_path, left):
-        """A request that was not handed in completely is none."""
+        """An incompletely written request has no effect."""
         requests = ChangeRequests(tmp_path)
         requests.open()
         disk.left = left
@@ -195,7 +195,7 @@ class TestKilled:
 
     @pytest.mark.parametrize("deletes", [False, True])
     async def test_the_run(self, disk, tmp_path, deletes):
-        """The next run carries it out, or finds it done; a change that came later is not undone by that."""
+        """The next run applies it, or finds it applied, and does not undo a later change."""
         calls = 0
         for left in range(40):
             directory = tmp_path / str(left)
@@ -225,7 +225,7 @@ class TestKilled:
         assert calls == (9 if deletes else 7)
 
 
-async def test_what_is_outdated_is_told(run, client, requests):
-    """A patch onto what was read before is a conflict, as on the API server."""
+async def test_an_outdated_patch_is_a_conflict(run, client, requests):
+    """A patch with an old resource version, as on the API server."""
     with pytest.raises(Conflict):
         await while_taken(run, requests, client.patch(*R, SUSPEND, "0"))

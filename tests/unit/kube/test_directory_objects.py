@@ -54,8 +54,8 @@ class TestApply:
         assert second["metadata"]["generation"] == 2
         assert second["metadata"]["uid"] == first["metadata"]["uid"]
 
-    async def test_what_commands_have_changed(self, kube):
-        """It stays while the manifest says the same about it, and goes when the manifest says something else."""
+    async def test_changes_by_commands(self, kube):
+        """A field keeps the value of a command until the manifest changes the field."""
         await kube.apply(REBALANCES, manifest(execution={"parallelPartitionCount": 1}, throttle={"leaderRate": "1Mi"}))
         body = await kube.get(*R)
         changed = {"spec": {"execution": {"suspend": True}, "throttle": {"leaderRate": None, "unlimited": True}}}

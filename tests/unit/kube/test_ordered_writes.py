@@ -158,7 +158,7 @@ class TestDeletion:
         assert await store.load("c") == Binding("c", Owner("b"))
 
     async def test_of_a_version_that_was_not_read(self):
-        """Others have written meanwhile: it stays, and is looked at again."""
+        """Another writer has changed the record meanwhile: it stays, and the owner is decided again."""
         kube = KubeInMemory()
         store, other = BindingStore(kube), BindingStore(kube)
         await store.save(Binding("c", Owner("a")))

@@ -1,11 +1,11 @@
-"""A plan that others have made void is given up at once."""
+"""A plan is abandoned at once if other tools have made it void."""
 
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
 
-async def test_the_round_that_gives_a_plan_up_starts_no_copy_of_it():
-    """The partitions that others left alone stay as they are, too. What was copied before is taken back."""
+async def test_the_round_that_abandons_a_plan_starts_no_copy_of_it():
+    """The remaining partitions are not moved. Completed moves are rolled back."""
     kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 12)
     operator = OperatorInMemory(kafka)
     operator.apply(brokers={"include": [1, 2]}, approval={"driftBudget": 0}, execution={"parallelPartitionCount": 1})

@@ -19,7 +19,7 @@ async def replaced(kafka):
 
 class TestCallsOfARound:
     async def test_an_election_the_drop_after_it_and_the_next_copy(self):
-        """Each is decided by a reading after the call before."""
+        """Each call is based on a reading after the previous call."""
         kafka = KafkaInMemory((1, 2, 3, 4, 5, 6), t=[[1, 2, 3]])
         operator = await replaced(kafka)
         first = kafka.states[next(iter(kafka.states))].replicas[0]
@@ -28,7 +28,7 @@ class TestCallsOfARound:
         assert [len(to) for _, to in kafka.altered] == [3, 4]
         assert all(to[0] == first for _, to in kafka.altered)
 
-    async def test_what_shows_no_effect_waits_for_the_next_round(self):
+    async def test_a_partition_without_an_effect_waits_for_the_next_round(self):
         """Metadata may be older than the call: the same call is not sent twice in a round, and nothing follows it."""
         kafka = Lagging((1, 2, 3, 4, 5, 6), t=[[1, 2, 3]])
         operator = await replaced(kafka)

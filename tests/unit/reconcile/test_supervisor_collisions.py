@@ -1,4 +1,4 @@
-"""A server that is taken for another cluster, and is the owner's after all: what the operator advises has to work."""
+"""A server is refused as another cluster although it is the owner's: the advice of the operator must work."""
 
 import json
 import shlex
@@ -34,7 +34,7 @@ def follow(world, message):
 
 
 class TestAllTopicsCreatedAgainAndTheListenerMoved:
-    """While the operator was down. A run of a permitted namespace is open, and throttles are in place."""
+    """This happened while the operator was down, with an open run of a permitted namespace and throttles in place."""
 
     @pytest.fixture
     async def moved(self, world):
@@ -49,7 +49,7 @@ class TestAllTopicsCreatedAgainAndTheListenerMoved:
         return world
 
     async def test_the_advice_keeps_the_cluster_with_its_owner(self, moved):
-        """The annotation names the servers, and counts for these only."""
+        """The annotation names the servers, and confirms only these."""
         moved.begin()
         moved.see()
         await moved.until(lambda: moved.state("k", "prod", CONNECTIONS) == "ClusterIdCollision")
@@ -108,18 +108,18 @@ class TestOneOfSeveralAddresses:
         stopped.kube.edit(CONNECTIONS, "k", "prod", bootstrapServers="evil:9092,kafka:9092")
         await self.collides(stopped)
 
-    async def test_nor_itself_where_all_brokers_are_others(self, stopped):
-        """A name may lead elsewhere by now. That all topics were deleted does not explain other brokers."""
+    async def test_an_address_on_record_is_no_proof_if_all_brokers_differ(self, stopped):
+        """The host name may point to another cluster by now. Deleting topics does not change broker ids."""
         stopped.servers["kafka"] = stopped.servers["evil"]
         await self.collides(stopped)
 
 
 class TestThrottlesOfAnotherOwner:
-    """A KafkaConnection outranks the owner on record, of which no topic is known that this server has."""
+    """A KafkaConnection outranks the owner on record, and its server has no topic on record."""
 
     @pytest.mark.parametrize("topics", [{}, {"bogus": "AAAA"}])
     async def test_the_advice_takes_them_over(self, world, topics):
-        """If it is the same cluster, they are its own to remove, and what the former owner has begun there is too."""
+        """If it is the same cluster, the KafkaConnection takes over the throttles and the runs of the former owner."""
         ledger = Ledger(entries={"orders": {LIST_NAMES[0]: frozenset({"0:1"})}})
         await BindingStore(world.kube).save(Binding("c", Owner("a"), frozenset({BrokerId(1)}), topics))
         await LedgerStore(world.kube).save("c", ledger_to_json(ledger))

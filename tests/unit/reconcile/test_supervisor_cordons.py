@@ -1,4 +1,4 @@
-"""A run that was begun at a server which only claims the id of a cluster leaves the cordons of that cluster alone."""
+"""A run that began at a server which only claims the id of a cluster does not remove the cordons of that cluster."""
 
 import pytest
 from tests.fakes.shared_clusters import REF, Cluster, placed
@@ -18,9 +18,9 @@ class Cordoning(Brokers, Cluster):
 
 @pytest.fixture
 async def squatted(world, monkeypatch):
-    """Another server claimed the id first, and empties its broker 1 of a topic that the cluster does not have.
+    """Another server claimed the id first, and drains its broker 1, with a topic that the cluster does not have.
 
-    No topic of it was on record before. Then the KafkaConnection of the cluster's owner comes.
+    Then the KafkaConnection of the cluster's owner is created.
     """
     world.servers["kafka"] = world.real = Cordoning([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
     fake = Cordoning([1, 2, 3, 4])

@@ -1,4 +1,4 @@
-"""An engine that is ended for another owner: its connections begin anew, whatever they are waiting for."""
+"""If an engine is ended for another owner, its connections start again, even while they wait for something."""
 
 import asyncio
 
@@ -34,7 +34,7 @@ class TestWhileItStarts:
         await world.until(lambda: world.state("a") == "ClusterOwnedElsewhere")
 
     async def test_while_its_spare_client_is_closed(self, world):
-        """Another connection of the namespace has the engine by then; the dead one does not get the resource."""
+        """Another connection of the namespace has the new engine by then; the ended engine gets no resource."""
         world.create("a", execution={"suspend": True})
         world.see()
         await world.until(lambda: world.state("a") in {"NothingToDo", "Suspended"})

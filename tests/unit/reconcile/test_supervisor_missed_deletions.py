@@ -89,7 +89,7 @@ class TestNotServed:
 
 class TestOfTheSameName:
     async def test_rebalance(self, world):
-        """Where one of the same name is reported, the former one is gone: the two would write one status."""
+        """A resource of the same name replaces the earlier one, because both would write the same status."""
         world.create("a", execution={"suspend": True})
         world.see()
         await world.until(lambda: world.state("a") in {"NothingToDo", "Suspended"})

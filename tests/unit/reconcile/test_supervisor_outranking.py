@@ -112,7 +112,7 @@ class TestOutranks:
         assert set(served) == {"a/r"}
 
     async def test_takes_no_throttles_of_a_server_that_claimed_the_id_before(self, world):
-        """None of the topics of that server is here. To remove its throttles here would remove those of other tools."""
+        """The cluster has none of that server's topics, so its throttle ledger would remove those of other tools."""
         await world.claimed_by(Cluster([1, 2, 3, 4]), "orders", throttle={"leaderRate": "1Ki", "followerRate": "1Ki"})
         there = {("orders", name): "0:1,0:2,0:3,0:4" for name in LIST_NAMES}
         world.real.values = {**there, **{(BrokerId(1), name): "1024" for name in RATE_NAMES}}

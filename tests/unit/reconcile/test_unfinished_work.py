@@ -1,4 +1,4 @@
-"""After a restart the operator ends what it has begun in a Kafka cluster, even if no resource names that any more."""
+"""After a restart the operator restores its throttles in a Kafka cluster, even if no resource names it any more."""
 
 import logging
 

@@ -26,7 +26,7 @@ def unpacked(data):
 
 
 class TestPacked:
-    def test_there_and_back(self):
+    def test_round_trip(self):
         """Sizes keep three digits; lists may get longer or shorter."""
         rows = [*partition_rows_of(PLAN, {}), *random_rows(500)]
         found = packed(rows, 1 << 20)

@@ -1,4 +1,4 @@
-"""kafka-rebalance throttle: what becomes of spec.throttle."""
+"""kafka-rebalance throttle: the changes of spec.throttle."""
 
 import pytest
 from tests.unit.cli.commands.resource_runs import body, program, spec_of, world

@@ -119,7 +119,7 @@ class TestThrottle:
 
 
 class TestFreeze:
-    def test_there_and_back(self):
+    def test_frozen_and_unfrozen(self):
         kube = world(LIMITS)
         assert " is frozen until 2" in program(kube, "freeze", "--override", "--for", "2h").out
         assert limits(kube).spec.freeze

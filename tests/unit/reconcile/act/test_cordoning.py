@@ -149,7 +149,7 @@ class TestHeldBack:
         assert cluster.happened == [(ConfigOp.SET, 4, "*")]
 
 
-async def test_what_somebody_has_changed_since_is_theirs():
+async def test_a_cordon_that_somebody_changed_is_not_removed():
     """The cordon is not removed, and is not on record any more."""
     cluster, mine = Cluster(b4=SOMEBODYS, b5=OURS), rebalance([4, 5], deleting=True)
     await cordons(cluster).keep(mine, [FOUR, FIVE])
@@ -157,7 +157,7 @@ async def test_what_somebody_has_changed_since_is_theirs():
     assert cluster.values == {FOUR: SOMEBODYS, FIVE: UNSET}
 
 
-async def test_of_two_runs_the_last_one_removes_it():
+async def test_the_last_of_two_runs_removes_it():
     """Each has the cordon on record. Until the last one goes back, it stays."""
     cluster, first, second = Cluster(b4=UNSET), rebalance(decommission=[4]), rebalance(decommission=[4])
     await cordons(cluster).keep(first, [FOUR])

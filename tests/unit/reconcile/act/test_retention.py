@@ -104,7 +104,7 @@ class TestClosed:
         assert await sweep(kept, Resources("there"), Clock()) == 1
         assert left(kept) == {"there", "young"}
 
-    async def test_one_that_cannot_be_looked_up_keeps_only_its_own(self, caplog):
+    async def test_an_unreadable_namespace_keeps_only_its_own_records(self, caplog):
         """Its namespace may not be read any more."""
         kept = stores(run(closed=OLD, uid="unread"), run(closed=OLD, uid="gone"))
         answers = iter([Forbidden("no role there")])

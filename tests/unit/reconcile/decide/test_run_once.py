@@ -48,7 +48,7 @@ def restored(annotation, cluster_id="c", **about):
 
 class TestKey:
     @pytest.mark.parametrize("outcome", [RunOutcome.SUCCEEDED, RunOutcome.UNDONE, RunOutcome.ROLLED_BACK_PARTIALLY])
-    def test_there_and_back(self, outcome):
+    def test_round_trip(self, outcome):
         """The restored run ends what is asked for as the stored one did."""
         rebalance = ended(outcome)
         found = restored(completed_key(rebalance))
@@ -85,8 +85,8 @@ class TestRestored:
         key = completed_key(ended())
         assert restored(key, cluster_id, **about) is None
 
-    def test_what_does_not_decide_the_plan(self):
-        """Other limits are no other request."""
+    def test_fields_that_do_not_decide_the_plan(self):
+        """A change of the limits does not start another run."""
         assert restored(completed_key(ended()), throttle={"leaderRate": "1Mi"}) is not None
 
     def test_before_the_cluster_is_known(self):
@@ -125,6 +125,6 @@ class TestTimeToLive:
         spec = {} if seconds is None else {"ttlSecondsAfterFinished": seconds}
         assert outlived(ended(**spec), NOON + timedelta(seconds=60)) is expected
 
-    def test_not_what_needs_a_person(self):
+    def test_resources_that_need_a_person_stay(self):
         rebalance = ended(RunOutcome.ROLLED_BACK_PARTIALLY, ttlSecondsAfterFinished=0)
         assert not outlived(rebalance, NOON + timedelta(days=1))

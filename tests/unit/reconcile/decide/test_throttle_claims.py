@@ -236,7 +236,7 @@ class TestClaims:
         assert self.claims(blocked, seen=[state(0, 1, 2)]) == {}
 
     def test_one_that_may_not_use_its_connection_sets_no_rate(self):
-        """Whoever edits it has no say on these brokers: what is in flight goes on at the rates of the cluster."""
+        """Its users may not limit these brokers: reassignments in flight go on at the rates of the cluster."""
         asked = {"leaderRate": 5, "followerRate": 5, "logDirRate": 5}
         refused = found(running(0, throttle=asked), log_dirs=COPYING)
         refused.refusal = Refused(Reason.CONNECTION_NOT_PERMITTED, "no")

@@ -50,8 +50,8 @@ class TestReplicaSizes:
 
 
 class TestKnownOnes:
-    def test_what_reads_as_before_is_the_object_from_before(self):
-        """A plan is made from a reading of its own: of a large cluster, the second one takes 50 MB."""
+    def test_equal_states_are_the_known_objects(self):
+        """A plan makes a second reading of the cluster, which would take 50 MB for a large one."""
         known = by_name(state("t", 0), state("t", 1), state("t", 2))
         found = by_name(state("t", 0), state("t", 1, leader=2), state("t", 3))
         kept = known_ones(found, known)

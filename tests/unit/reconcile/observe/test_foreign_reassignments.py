@@ -41,7 +41,7 @@ def others(controller):
 
 class TestWhileMuchMoves:
     async def test_every_few_seconds(self, controller, others):
-        """Nothing limits them: it matters only that no rate is raised where they copy."""
+        """No limit applies to them: the listing only prevents that a rate is raised where they copy."""
         for controller.time in (0.0, 1.0, 4.9):
             await others.look({OURS}, limited=False)
             assert (controller.listings, others.unaccounted) == (1, {THEIRS: ROW.replicas})
@@ -50,13 +50,13 @@ class TestWhileMuchMoves:
         await others.look({OURS}, limited=False)
         assert (controller.listings, others.unaccounted) == (2, {})
 
-    async def test_what_was_ours_is_not_taken_for_theirs(self, others):
-        """It has arrived since the listing."""
+    async def test_completed_reassignments_of_ours_are_not_foreign(self, others):
+        """The reassignment has completed since the listing."""
         await others.look({OURS}, limited=False)
         await others.look({TopicPartition("ours", 1)}, limited=False)
         assert others.unaccounted == {THEIRS: ROW.replicas}
 
-    async def test_what_is_ours_now_is_not_theirs(self, others):
+    async def test_newly_planned_partitions_are_not_foreign(self, others):
         """Its resource has been seen since the listing."""
         await others.look({OURS}, limited=False)
         await others.look({OURS, THEIRS}, limited=False)

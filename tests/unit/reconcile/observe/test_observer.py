@@ -100,7 +100,7 @@ def copying(tp, *replicas):
 
 
 class TestManyInFlight:
-    """Metadata has whole topics: of a thousand partitions in flight it describes a hundred times as many."""
+    """Metadata describes whole topics: for a thousand partitions in flight, a hundred times as many."""
 
     @pytest.fixture
     async def there(self, monkeypatch):
@@ -111,24 +111,24 @@ class TestManyInFlight:
         await there.look()
         return there
 
-    async def test_what_is_listed_as_it_was_is_not_described(self, there):
+    async def test_unchanged_reassignments_are_not_described(self, there):
         """Its lists are known from the listing, and its ISR makes no difference before the listing has changed."""
         look = await there.look()
         assert (there.described, look.fresh, look.changes.partitions) == ([], set(), set())
 
-    async def test_what_is_not_listed_any_more_is(self, there):
+    async def test_completed_reassignments_are(self, there):
         """With the listing that said so: it is not listed twice."""
         there.states[TP] = state(TP, 2)
         look = await there.look()
         assert there.described == [({"t"}, {ELSEWHERE: Reassignment(*replicas_lists(there.states[ELSEWHERE]))})]
         assert (look.fresh, look.changes.partitions) == ({TP}, {TP})
 
-    async def test_what_is_listed_otherwise_is(self, there):
+    async def test_changed_reassignments_are(self, there):
         """Another tool has cancelled it and begun something else."""
         there.states[TP] = copying(TP, 1, 3)
         assert (await there.look()).fresh == {TP}
 
-    async def test_what_is_not_in_flight_is(self, there):
+    async def test_partitions_that_are_not_in_flight_are(self, there):
         """It waits for its next step, or for an election."""
         there.states[BESIDE] = state(BESIDE, 1)
         there.states[TP] = state(TP, 2)
@@ -156,10 +156,10 @@ def replicas_lists(state):
 
 
 class TestRecentOnDisks:
-    """The partitions of which the sizes on disk may be out of date: all of them are looked at in each round."""
+    """The partitions whose sizes on disk may be outdated. Each round looks at all of them."""
 
-    async def test_what_another_broker_holds(self):
-        """It has arrived since."""
+    async def test_moved_partitions(self):
+        """The copy has completed since the sizes were read."""
         there = Cluster(copying(TP, 1, 2))
         observer = Observer(there, there)
         await observer.look({TP}, {TP}, INFO)
@@ -167,7 +167,7 @@ class TestRecentOnDisks:
         await observer.look({TP}, {TP}, INFO)
         assert set(observer.on_disks.recent) == {TP}
 
-    async def test_not_what_is_only_in_another_order(self):
+    async def test_not_partitions_in_another_order(self):
         """A large run begins with thousands of calls that copy nothing."""
         there = Cluster(state(TP, 1, 2))
         observer = Observer(there, there)
@@ -270,10 +270,10 @@ class TestLook:
 
 
 class TestUnhealthy:
-    """What the health gate checks is as last read, not as it was when everything was read."""
+    """The health gate checks the last reading of a partition, not the last reading of everything."""
 
-    async def test_what_was_read_again(self):
-        """A broker that is behind shows a step that has just ended as a replica out of sync."""
+    async def test_partitions_that_were_read_again(self):
+        """A broker with outdated metadata shows the new replica of an ended step as out of sync."""
         behind = replace(state(TP, 1, 2), isr=frozenset({BrokerId(1)}))
         there = Cluster(behind, state(ELSEWHERE, 1, 2))
         observer = Observer(there, there)
@@ -284,8 +284,8 @@ class TestUnhealthy:
         assert not vitals.partitions
         assert not (await observer.vitals(INFO)).partitions
 
-    async def test_what_the_runs_plan_is_read_again(self):
-        """Also if nothing of it moves any more, in the same request as what moves."""
+    async def test_planned_partitions_are_read_again(self):
+        """Even if they do not move any more, in the same request as the partitions that move."""
         behind = replace(state(TP, 1, 2), isr=frozenset({BrokerId(1)}))
         there = Cluster(behind, state(BESIDE, 1, 2), state(ELSEWHERE, 1, 2))
         observer = Observer(there, there)
@@ -296,8 +296,8 @@ class TestUnhealthy:
         assert not vitals.partitions
         assert len(there.described) == before + 1
 
-    async def test_others_and_many_at_once_are_not(self):
-        """They are no step that has just ended; the next reading of everything comes soon."""
+    async def test_unplanned_partitions_and_many_at_once_are_not(self):
+        """They are not the result of a step that has just ended; the next reading of everything comes soon."""
         lacking = [replace(state(TopicPartition("t", n), 1, 2), isr=frozenset({BrokerId(1)})) for n in range(200)]
         there = Cluster(*lacking, state(ELSEWHERE, 1, 2))
         observer = Observer(there, there)
@@ -305,8 +305,8 @@ class TestUnhealthy:
         assert not (await observer.look({s.tp for s in lacking}, (), INFO)).fresh
         assert not (await observer.look({ELSEWHERE}, (), INFO)).fresh
 
-    async def test_what_is_still_lacking(self):
-        """It is shown as it is now."""
+    async def test_partitions_that_are_still_unhealthy(self):
+        """The gate gets the last reading."""
         lacking = replace(state(TP, 1, 2), isr=frozenset({BrokerId(1)}))
         there = Cluster(lacking)
         observer = Observer(there, there)

@@ -1,4 +1,4 @@
-"""What goes to a planner in another process, and what comes back."""
+"""The request to a planner process, and its answer."""
 
 from dataclasses import replace
 from io import BytesIO

@@ -217,7 +217,7 @@ class TestLedger:
         assert list(engine.throttle.throttles) == ["c"]
 
     def test_one_that_claimed_in_another_cluster_shows_nothing(self):
-        """Its KafkaConnection was led here: the rate is that of an administrator."""
+        """Its KafkaConnection was changed to this cluster, so an administrator has set the rate."""
         engine = self.engine("d")
         engine.tick()
         assert engine.throttle.problem is None
