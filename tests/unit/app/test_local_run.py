@@ -371,6 +371,30 @@ class TestRollback:
         assert (await said("status", "r")).out.startswith("default/r: Succeeded")
         assert len(json.loads((await said("history", "-o", "json")).out)["runs"]) == 2
 
+    async def test_by_undo(self, terminal, kafka):
+        """The next start carries the undo out, whatever its options; asked for twice, it is the same undo."""
+
+        async def undo(*arguments):
+            where = ("--records", str(terminal.directory), "-y")
+            return await asyncio.to_thread(run_program, "undo", "r", *where, *arguments)
+
+        await terminal.run()
+        done = await undo()
+        assert done.code == 0, done
+        assert "return to their original replicas" in done.out
+        assert "kafka-rebalance run carries it out" in done.out
+        assert "refused (AlreadyAsked)" in (await undo()).err
+        assert terminal.moved == 4
+        assert (await terminal.run()).message.startswith("rolled back")
+        assert (kafka.lists("t"), kafka.values) == (BEFORE, {})
+
+    async def test_by_undo_of_an_unfinished_run(self, terminal, kafka):
+        """It names the commands that roll that back."""
+        await terminal.run(stops=lambda _: bool(kafka.altered), **ONE_AT_A_TIME)
+        done = await asyncio.to_thread(run_program, "undo", "r", "--records", str(terminal.directory), "-y")
+        assert "refused (Running)" in done.err
+        assert "kafka-rebalance cancel" in done.err
+
     async def test_with_an_edited_file(self, terminal, kafka):
         """What is planned stays as it was carried out; the rest of the file counts."""
         await terminal.run()

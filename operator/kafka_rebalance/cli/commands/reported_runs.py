@@ -60,23 +60,6 @@ async def report_of_resource(
     )
 
 
-def _with_plan(report: Report, plan: Plan, described: ClusterFile, leaving: Collection[int]) -> Report:
-    """The report with the stored plan. ``described``: the cluster, or empty; ``leaving``: brokers that are emptied."""
-    sizes = {p.tp: p.size_bytes for p in described.partitions if p.size_bytes is not None}
-    lists = {p.tp: p.replicas for p in described.partitions}
-    rows = plan_contents.broker_rows(plan, described.brokers, lists, sizes)
-    rows = tuple(replace(row, target=row.broker not in leaving) for row in rows)
-    unknown = sum(not p.size_bytes for p in plan.partitions if p.added)
-    return replace(
-        report,
-        brokers=rows,
-        whole_cluster=bool(lists),
-        flows=plan_contents.copy_flows(plan.partitions),
-        partitions=plan_contents.partition_rows_of(plan, {}),
-        risks=plan_contents.risks_of(plan, rows, plan_contents.disks_of(described) if lists else {}, unknown),
-    )
-
-
 async def _stored(kube: KubeObjects, rebalance: KafkaRebalance, *, gone: bool) -> tuple[Run | None, Plan | None]:
     """The run and its plan; None where they cannot be read, or there is none."""
     metadata, shown = rebalance.metadata, rebalance.status.plan

@@ -1,7 +1,8 @@
 """kafka-rebalance undo: moves the partitions of a succeeded run back to their original replicas.
 
-The operator does it, under the limits and the throttle of the resource. This command checks that there is something to
-undo, prints the cost and requests the undo by an annotation. ``--print`` prints a file for Kafka's own tool instead.
+The operator does it, or `run`, under the limits and the throttle of the resource. This command checks that there is
+something to undo, prints the cost and requests the undo by an annotation. ``--print`` prints a file for Kafka's own
+tool instead.
 """
 
 import asyncio
@@ -13,10 +14,18 @@ from typing import Any
 import click
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
-from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION, KafkaRebalance, parse_rebalance, planning_hash
+from kafka_rebalance.api.v1alpha1 import (
+    REBALANCES,
+    UNDO_ANNOTATION,
+    KafkaRebalance,
+    parse_metadata,
+    parse_rebalance,
+    planning_hash,
+)
 from kafka_rebalance.cli.options.confirmation import confirm, yes_option
 from kafka_rebalance.cli.options.resource_lookup import (
     ResourceScope,
+    changing,
     directory_option,
     find,
     reading,
@@ -26,7 +35,8 @@ from kafka_rebalance.cli.options.resource_lookup import (
 from kafka_rebalance.errors import RebalanceError, Refused
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.kube.api_errors import NotFound
-from kafka_rebalance.kube.objects import KubeObjects
+from kafka_rebalance.kube.objects import Json, KubeObjects
+from kafka_rebalance.kube.spec_changes import change
 from kafka_rebalance.model.plan import LogDirMove
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reasons import Reason
@@ -65,15 +75,14 @@ class WayBack:
 def undo(name: str | None, scope: ResourceScope, *, print_only: bool, uid: str | None, yes: bool) -> None:
     """Undo KafkaRebalance NAME, which has succeeded: move its partitions back to their original replicas.
 
-    To roll back a rebalance that is still running, delete it.
+    The operator does it; with --records, kafka-rebalance run. To roll back a rebalance that is still running, use
+    cancel.
     """
-    if scope.server.directory is not None and not print_only:
-        raise click.UsageError("--records requires --print: to roll back, use kafka-rebalance run --rollback")
     if (name is None) == (uid is None):
         raise click.UsageError("give either NAME or --uid")
     if uid is not None:
         if not print_only:
-            raise click.UsageError("--uid requires --print: the operator only acts on an existing resource")
+            raise click.UsageError("--uid requires --print: only an existing resource can be undone")
         asyncio.run(_print_kept(uid, scope))
     elif name is not None:
         asyncio.run(_undo(scope, name, print_only=print_only, yes=yes))
@@ -81,11 +90,12 @@ def undo(name: str | None, scope: ResourceScope, *, print_only: bool, uid: str |
 
 async def _undo(scope: ResourceScope, name: str, *, print_only: bool, yes: bool) -> None:
     namespace = scope.namespace
-    async with reading(scope) as kube:
+    async with reading(scope) if print_only else changing(scope) as kube:
         try:
-            rebalance = parse_rebalance(await find(kube, namespace, name))
+            body = await find(kube, namespace, name)
         except NotFound as error:
             raise NotFound(error.message + await _kept_under(kube, namespace, name)) from error
+        rebalance = parse_rebalance(body)
         run = undoable(rebalance, await stores(kube).runs.load(rebalance.metadata.uid))
         done = await _load(kube, run.to_undo)
         if print_only:
@@ -94,10 +104,19 @@ async def _undo(scope: ResourceScope, name: str, *, print_only: bool, yes: bool)
                 click.echo(f"the run skipped {skipped} partitions (see its status): check their rows", err=True)
             click.echo(json.dumps(reassignment(done.moves, from_targets=True)))
             return
-        if rebalance.metadata.annotations.get(UNDO_ANNOTATION) == run.plan_hash:
-            raise Refused(
-                Reason.ALREADY_ASKED, f"the undo of {namespace}/{name} is already requested: is its operator running?"
-            )
+        request = {"metadata": {"annotations": {UNDO_ANNOTATION: run.plan_hash}}}
+
+        def decide(body: Json) -> Json:
+            metadata = parse_metadata(body)
+            if metadata.uid != rebalance.metadata.uid or metadata.generation != rebalance.metadata.generation:
+                raise Refused(Reason.NOT_SUCCEEDED, f"{namespace}/{name} was changed meanwhile: look at it again")
+            if metadata.annotations.get(UNDO_ANNOTATION) == run.plan_hash:
+                raise Refused(
+                    Reason.ALREADY_ASKED, f"the undo of {namespace}/{name} is already requested: {_waits(scope)}"
+                )
+            return request
+
+        decide(body)
         click.echo(_cost(rebalance, way_back(done.moves)))
         if between := _between_log_dirs(done):
             size = format_bytes(sum(move.size_bytes for move in between))
@@ -106,10 +125,8 @@ async def _undo(scope: ResourceScope, name: str, *, print_only: bool, yes: bool)
             click.echo(f"The last run has sent nothing: this undoes the one {_ended(run.last_success)}.")
         if not yes:
             confirm("Undo it?")
-        order = {UNDO_ANNOTATION: run.plan_hash}
-        if not await kube.annotate(REBALANCES, namespace, name, rebalance.metadata.uid, order):
-            raise NotFound(f"KafkaRebalance {namespace}/{name} was deleted meanwhile")
-        click.echo(f"undo requested; follow it with: kafka-rebalance watch {name} -n {namespace}")
+        await change(kube, REBALANCES, namespace, name, decide)
+        click.echo(f"undo requested; {scope.follow(name)}")
 
 
 async def _print_kept(uid: str, scope: ResourceScope) -> None:
@@ -124,6 +141,12 @@ async def _print_kept(uid: str, scope: ResourceScope) -> None:
             err=True,
         )
     click.echo(json.dumps(reassignment(done.moves, from_targets=succeeded)))
+
+
+def _waits(scope: ResourceScope) -> str:
+    if scope.server.directory is not None:
+        return "run its file again with kafka-rebalance run"
+    return "is its operator running?"
 
 
 def undoable(rebalance: KafkaRebalance, run: Run | None) -> Run:
@@ -147,7 +170,7 @@ def undoable(rebalance: KafkaRebalance, run: Run | None) -> Run:
             "edit the spec back to what it was then, and try again when Ready is True",
         )
     if run.open:
-        raise Refused(Reason.RUNNING, f"{name} is still running ({state}): delete it to roll it back")
+        raise Refused(Reason.RUNNING, f"{name} is still running ({state}): kafka-rebalance cancel rolls it back")
     if run.outcome is RunOutcome.UNDONE:
         raise Refused(Reason.ALREADY_UNDONE, f"{name} is already undone")
     if run.planning_hash != planning_hash(rebalance.spec):

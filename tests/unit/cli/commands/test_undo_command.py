@@ -85,7 +85,7 @@ def world(body=None, run=None, *, plan=PLAN, origins=True):
     """An API server with the resource (unless None) and records of the operator; ``origins`` None: an empty record."""
     kube = KubeInMemory()
     if body is not None:
-        kube.resources[REBALANCES, "kafka", "r"] = body
+        kube.create(REBALANCES, body)
 
     async def save():
         records = stores(kube)
@@ -133,7 +133,7 @@ class TestUndo:
         assert "3 preferred leaders change" in cost
         assert told == "undo requested; follow it with: kafka-rebalance watch r -n kafka"
         assert asked(kube) == PLAN.hash
-        assert kube.writes == [("annotate", REBALANCES, "kafka", "r")]
+        assert kube.writes == [("patch", REBALANCES, "kafka", "r")]
         assert kube.closed
 
     @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 3), ("", 3)], ids=["yes", "no", "end"])
@@ -148,13 +148,29 @@ class TestUndo:
     def test_deleted_in_between(self):
         kube = world(resource(), succeeded())
 
-        async def annotate(*_):
-            return False
+        async def patched(*_):
+            return None
 
-        kube.annotate = annotate
+        kube.patch = patched
         done = undo(kube, "r", "-n", "kafka", "--yes")
         assert done.code == 1
-        assert "was deleted meanwhile" in done.err
+        assert "KafkaRebalance kafka/r not found" in done.err
+
+    def test_changed_in_between(self):
+        """What was confirmed is not what would be undone; a status that was written meanwhile changes nothing."""
+
+        def edited(found):
+            found["metadata"]["generation"] += 1
+
+        kube = world(resource(), succeeded())
+        kube.rivals = [edited]
+        done = undo(kube, "r", "-n", "kafka", "--yes")
+        assert (done.code, asked(kube)) == (3, None)
+        assert "was changed meanwhile" in done.err
+        kube = world(resource(), succeeded())
+        kube.rivals = [lambda _: None]
+        assert undo(kube, "r", "-n", "kafka", "--yes").code == 0
+        assert asked(kube) == PLAN.hash
 
     def test_records_are_looked_for_where_it_is_told(self):
         kube = world(resource(), succeeded())
