@@ -1,0 +1,85 @@
+"""Access to a report: the API server's answers, kept for a bounded time, and asked for at a bounded rate."""
+
+import pytest
+from tests.fakes.reviewing_api_server import ReviewingApiServer
+
+from kafka_rebalance.app import report_access
+from kafka_rebalance.app.report_access import KEPT_SECONDS, Access, ReportAccess
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube.access_reviews import AccessReviews
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def server():
+    return ReviewingApiServer()
+
+
+@pytest.fixture
+def access(server, clock):
+    return ReportAccess(AccessReviews(server), clock)
+
+
+class TestAnswers:
+    async def test_by_token_and_resource(self, access):
+        assert await access.of("token-of-ann", "kafka", "r") is Access.GRANTED
+        assert await access.of("token-of-bob", "kafka", "r") is Access.DENIED
+        assert await access.of("token-of-ann", "kafka", "other") is Access.DENIED
+        assert await access.of("made-up", "kafka", "r") is Access.UNKNOWN_TOKEN
+
+    async def test_are_kept_for_seconds(self, access, server, clock):
+        """What has been taken away ends within this time, and what has been granted begins within it."""
+        assert await access.of("token-of-ann", "kafka", "r") is Access.GRANTED
+        server.readers = {("bob", "kafka", "r")}
+        clock.now += KEPT_SECONDS - 0.1
+        assert await access.of("token-of-ann", "kafka", "r") is Access.GRANTED
+        assert len(server.reviews) == 2
+        clock.now += 0.2
+        assert await access.of("token-of-ann", "kafka", "r") is Access.DENIED
+
+    async def test_a_token_that_has_expired(self, access, server, clock):
+        assert await access.of("token-of-ann", "kafka", "r") is Access.GRANTED
+        del server.tokens["token-of-ann"]
+        clock.now += KEPT_SECONDS
+        assert await access.of("token-of-ann", "kafka", "r") is Access.UNKNOWN_TOKEN
+
+    async def test_a_failure_is_not_kept(self, access, server):
+        server.failures = [Transient("ApiServerUnreachable", "no answer")]
+        with pytest.raises(Transient):
+            await access.of("token-of-ann", "kafka", "r")
+        assert await access.of("token-of-ann", "kafka", "r") is Access.GRANTED
+
+    async def test_no_token_is_kept(self, access):
+        await access.of("token-of-ann", "kafka", "r")
+        assert b"token-of-ann" not in b"".join(access._answers)
+
+
+class TestBounds:
+    async def test_the_rate_of_reviews(self, access, server, clock):
+        """Made-up tokens cost the API server a bounded rate; who has been let in stays in meanwhile."""
+        assert await access.of("token-of-ann", "kafka", "r") is Access.GRANTED
+        found = [await access.of(f"made-up-{n}", "kafka", "r") for n in range(100)]
+        reviewed = found.count(Access.UNKNOWN_TOKEN)
+        assert reviewed == report_access._BURST - 1
+        assert found[reviewed:] == [Access.BUSY] * (100 - reviewed)
+        assert await access.of("token-of-ann", "kafka", "r") is Access.GRANTED
+        clock.now += 1
+        again = [await access.of(f"other-{n}", "kafka", "r") for n in range(100)]
+        assert again.count(Access.UNKNOWN_TOKEN) == report_access.REVIEWS_PER_SECOND
+
+    async def test_the_number_of_answers(self, access, clock, monkeypatch):
+        monkeypatch.setattr(report_access, "_MOST_ANSWERS", 5)
+        for n in range(12):
+            await access.of(f"made-up-{n}", "kafka", "r")
+        assert len(access._answers) == 5
