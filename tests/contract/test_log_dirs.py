@@ -5,61 +5,34 @@ flight until the rate is removed.
 """
 
 import asyncio
-import contextlib
 import json
-import shutil
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from itertools import count
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.load import create_topics
-from kafka.admin import KafkaAdminClient
-from kafka.protocol.admin import DescribeLogDirsRequest
-from tests.contract.arranging import BITE_BYTES, settings_of, throttle, write
+from tests.contract.arranging import throttle
+from tests.contract.log_dir_replicas import RATE, Place, Replica, jbod_cluster
 from tests.contract.observing import partition, until
 
 from kafka import errors as kafka_errors
 from kafka_rebalance.cli.commands.plan_command import plan
 from kafka_rebalance.cli.commands.snapshot_command import snapshot
 from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin, LogDirCode
-from kafka_rebalance.kafka.settings import kafka_python_config
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 pytestmark = [pytest.mark.brokers, pytest.mark.campaign]
 
-RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 ONE = BrokerId(1)
 TWO = BrokerId(2)
-_names = count()
-
-
-class Place(NamedTuple):
-    """The number of the log dir that holds a replica, and of the one that its future replica is being copied to."""
-
-    at: int | None
-    future: int | None = None
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KafkaCluster]:
-    properties = {"replica.fetch.max.bytes": str(BITE_BYTES)}
-    with KafkaCluster({1: "a", 2: "b"}, properties=properties, log_dirs=3) as cluster:
+    with jbod_cluster() as cluster:
         yield cluster
-
-
-@contextlib.contextmanager
-def new_client(cluster: KafkaCluster) -> Iterator[KafkaAdminClient]:
-    """The plain kafka-python client; a new one for each call, because one from before a restart may not know the
-    broker."""
-    client = KafkaAdminClient(**kafka_python_config(settings_of(cluster)))
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 @pytest.fixture
@@ -68,47 +41,6 @@ async def crawling(admin: KafkaAdmin) -> AsyncIterator[None]:
     await throttle(admin, "1", broker=1, name=RATE)
     yield
     await throttle(admin, None, broker=1, name=RATE)
-
-
-class Replica:
-    """A new partition with data on broker 1 (and on 2 if ``both``), and its replica on broker 1."""
-
-    def __init__(self, cluster: KafkaCluster, admin: KafkaAdmin, *, both: bool = False) -> None:
-        self.tp = TopicPartition(f"moving-{next(_names)}", 0)
-        create_topics(cluster, {self.tp.topic: [[1, 2] if both else [1]]})
-        write(cluster, [self.tp])
-        self._jbod, self._admin = cluster, admin
-
-    def move(self, to: int | str, broker: int = 1) -> type[Exception]:
-        """Ask for a log dir, by number or path; Kafka's answer."""
-        path = to if isinstance(to, str) else str(self._jbod.log_dirs_of(broker)[to])
-        with new_client(self._jbod) as client:
-            found: Mapping[object, type[Exception]] = client.alter_replica_log_dirs({(*self.tp, broker): path})
-        return next(iter(found.values()))
-
-    async def place(self, broker: int = 1) -> Place:
-        """Where DescribeLogDirs shows it."""
-        answers = await self._admin.log_dirs([BrokerId(broker)])
-        dirs = {found.path: found for found in answers.get(BrokerId(broker), ())}
-        at, future = None, None
-        for number, path in enumerate(self._jbod.log_dirs_of(broker)):
-            if (found := dirs.get(str(path))) is not None:
-                at = number if self.tp in found.replica_bytes else at
-                future = number if self.tp in found.future_bytes else future
-        return Place(at, future)
-
-    async def shows(self, expected: Place, broker: int = 1) -> None:
-        async def ask() -> Place:
-            return await self.place(broker)
-
-        await until(f"{self.tp} on broker {broker}", ask, lambda seen: seen == expected)
-
-    async def others(self) -> tuple[int, int, int]:
-        """Its log dir, and the other two."""
-        at = (await self.place()).at
-        assert at is not None
-        first, second = sorted({0, 1, 2} - {at})
-        return at, first, second
 
 
 @pytest.fixture
@@ -353,43 +285,3 @@ class TestKafkasTool:
         after = await until("the drained log dir", held, lambda seen: not seen[drained])
         assert all(before[path] <= after[path] for path in before.keys() - {drained})
         assert set.union(*before.values()) == set.union(*after.values())
-
-
-class TestOffline:
-    """The last test: it ends with broker 1 dead."""
-
-    async def test_an_offline_dir(self, cluster: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin) -> None:
-        """Listed with an error and without replicas; refused as a target."""
-        for _ in range(6):  # some of them are in the dir that fails
-            new_replica()
-        inside = [new_replica() for _ in range(3)]
-        places = [(await replica.place()).at for replica in inside]
-        kept = inside[places.index(1)]
-        failing = cluster.log_dirs_of(1)[2]
-        cluster.kill9(1)
-        shutil.move(failing, failing.with_suffix(".away"))
-        failing.write_text("no directory")
-        cluster.start_brokers(1)
-
-        def codes() -> dict[str, int]:
-            request = DescribeLogDirsRequest(topics=None)
-            with new_client(cluster) as client:
-                answer = client._manager.run(lambda: client._manager.send(request, 1))
-            return {row.log_dir: row.error_code for row in answer.results}
-
-        try:
-            assert codes() == {
-                str(path): kafka_errors.KafkaStorageError.errno if path == failing else 0
-                for path in cluster.log_dirs_of(1)
-            }
-            await kept.shows(Place(1))
-            assert {found.path for found in (await admin.log_dirs([ONE]))[ONE]} == {
-                str(path) for path in cluster.log_dirs_of(1)[:2]
-            }
-            assert kept.move(2) is kafka_errors.KafkaStorageError
-            code = (await admin.alter_log_dirs({(kept.tp, ONE): str(failing)}))[kept.tp, ONE]
-            assert code is LogDirCode.LOG_DIR_OFFLINE
-        finally:
-            cluster.kill9(1)
-            failing.unlink()
-            shutil.move(failing.with_suffix(".away"), failing)
