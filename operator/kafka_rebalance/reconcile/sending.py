@@ -199,7 +199,9 @@ class Sending:
         for rebalance in self._turns.of("start", self._served(r for r in running if r.uid in orders)):
             before = {tp: known[rebalance.uid][tp] for tp in stale[rebalance.uid]}
             meant = unchanged_orders(orders[rebalance.uid], before, rebalance.assessment.statuses.by_partition)
-            if named_by(meant) and not await self._lifecycle.record_start(rebalance):
+            if not named_by(meant):
+                self._lifecycle.no_start(rebalance)
+            elif not await self._lifecycle.record_start(rebalance):
                 meant = Orders()
             confirmed[rebalance.uid] = meant
             sent = rebalance.assessment.sent.union(named_by(meant))

@@ -152,8 +152,8 @@ RECONCILE_RULES = (
         "recorded-start",
         "No order is sent before the start of the run is recorded.",
         "reconcile/sending.py",
-        "if named_by(meant) and not await self._lifecycle.record_start(rebalance):",
-        "if named_by(meant) and await self._lifecycle.record_start(rebalance) is None:",
+        "elif not await self._lifecycle.record_start(rebalance):",
+        "elif await self._lifecycle.record_start(rebalance) is None:",
         ("tests/unit/reconcile/test_engine_unsent_runs.py::TestDeletion::test_nothing_is_sent_that_is_not_on_record",),
     ),
     BrokenRule(

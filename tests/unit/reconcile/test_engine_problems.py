@@ -1,5 +1,6 @@
 """The error of a stage is reported until that stage has succeeded, or has nothing to do any more."""
 
+import dataclasses
 from datetime import timedelta
 
 import pytest
@@ -24,6 +25,33 @@ async def test_origins_that_need_not_be_recorded_any_more():
     origins.append = append
     operator.kafka.delete("t")
     await operator.until("Succeeded")
+
+
+async def test_a_start_that_need_not_be_recorded_any_more():
+    """The topic is deleted before the record is tried again, and nothing is sent in this run."""
+    operator = applied()
+    await operator.until_open()
+    origins = operator.engine._stores.origins
+    replace, origins.replace = origins.replace, unreachable
+    await operator.until("ApiServerUnreachable")
+    origins.replace = replace
+    operator.kafka.delete("t")
+    await operator.until("Succeeded")
+
+
+async def test_a_start_that_waits():
+    """Nothing can be sent for now: the state says so, and not what went wrong before."""
+    operator = applied(execution={"maxUnhealthy": 0})
+    await operator.until_open()
+    origins = operator.engine._stores.origins
+    replace, origins.replace = origins.replace, unreachable
+    await operator.until("ApiServerUnreachable")
+    states = operator.kafka.states
+    states |= {tp: dataclasses.replace(state, isr=frozenset(), leader=None) for tp, state in states.items()}
+    for _ in range(5):
+        await operator.round()
+    origins.replace = replace
+    await operator.until("ClusterUnhealthy")
 
 
 async def test_a_start_that_is_on_record():

@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 _REFUSED_SECONDS = 15.0
 _SOONEST_SECONDS = 0.5
 _TERMINATING_SECONDS = 5.0
+_START = "record the start"
 _CANCEL_TIME = timedelta(minutes=2)
 """The time for cancelling after spec.rollback.timeout; the finalizer then goes even if reassignments remain."""
 
@@ -142,6 +143,10 @@ class Lifecycle:
         """Do not prepare or plan before that."""
         rebalance.memory = replace(rebalance.memory, retry_at=self._clock.monotonic() + seconds)
 
+    def no_start(self, rebalance: Rebalance) -> None:
+        """Nothing is to be sent now, so no start has to be recorded."""
+        self.nothing_to_do(rebalance, _START)
+
     async def record_start(self, rebalance: Rebalance) -> bool:
         """Before anything is sent, record that the run starts. False: it could not be recorded, send nothing yet.
 
@@ -149,10 +154,10 @@ class Lifecycle:
         """
         before = rebalance.record.run
         if before is None or before.started_at is not None:
-            self.nothing_to_do(rebalance, "record the start")
+            self.no_start(rebalance)
             return True
         run = replace(before, started_at=self._clock.now())
-        async with self.problems_of(rebalance, "record the start"):
+        async with self.problems_of(rebalance, _START):
             # Store an empty record, so that an undo can distinguish it from a record that is gone. An earlier version
             # recorded origins when it planned: others may have moved the partitions since.
             origins = await self._stores.origins.replace(rebalance.uid, run.run_id, ())
@@ -178,6 +183,8 @@ class Lifecycle:
             await self._resources.announce(rebalance, outcome)
         # Without an await from here on: a closed run whose plan is still loaded would be cancelled.
         rebalance.record = replace(rebalance.record, run=closed)
+        # No stage of the run is tried again, so none of them would end its problem.
+        rebalance.memory = replace(rebalance.memory, problem=None)
         log.info("%s: %s (%d partitions left alone)", rebalance.name, outcome, len(skipped_partitions(rebalance)))
         self._put_plan_away(rebalance)
 
