@@ -1,6 +1,7 @@
 """Runs seeds: ``python -m tests.simulation 7``, with all that happened, or ``python -m tests.simulation 0-199,930``.
 
-Exit code 1 if a rule is broken in one of them. ``--stop``: at the first one.
+Exit code 1 if a rule is broken in one of them. ``--stop``: at the first one. ``--log-dirs``: brokers
+with several log dirs.
 """
 
 import os
@@ -14,21 +15,22 @@ from tests.simulation.world import simulate
 _MODULE = "tests.simulation"
 
 
-def main(which, *, stop=False):
+def main(which, *, stop=False, log_dirs=False):
     """Simulate one seed, or all that are named."""
     failed, begun = 0, time.process_time()
     for seed in seeds_of(which):
+        how = replay(seed, log_dirs=log_dirs)
         try:
-            world = simulate(seed)
+            world = simulate(seed, log_dirs=log_dirs)
         except Exception:  # noqa: BLE001 - the next seeds are run all the same
-            click.echo(f"seed {seed}: the simulation itself failed\n  {replay(seed)}\n{traceback.format_exc()}")
+            click.echo(f"seed {seed}: the simulation itself failed\n  {how}\n{traceback.format_exc()}")
             failed += 1
             continue
         if which.isdecimal():
             click.echo("\n".join(world.trace))
         if world.broken:
             failed += 1
-            click.echo(f"seed {seed} at {world.loop.now:.1f} s: {world.broken[0]}\n  {replay(seed)}")
+            click.echo(f"seed {seed} at {world.loop.now:.1f} s: {world.broken[0]}\n  {how}")
             if stop:
                 break
     click.echo(f"{failed} failed, {time.process_time() - begun:.1f} s of CPU")
@@ -41,9 +43,9 @@ def seeds_of(which):
     return [seed for first, _, last in ranges for seed in range(int(first), int(last or first) + 1)]
 
 
-def replay(seed):
+def replay(seed, *, log_dirs):
     """The command that shows all that happens in this seed."""
-    return f"replay: .venv/bin/python -m {_MODULE} {seed}"
+    return f"replay: .venv/bin/python -m {_MODULE} {seed}{' --log-dirs' if log_dirs else ''}"
 
 
 if __name__ == "__main__":
@@ -51,4 +53,4 @@ if __name__ == "__main__":
         # The order of sets of strings must not differ between two runs of a seed.
         same = [sys.executable, "-m", _MODULE, *sys.argv[1:]]
         os.execve(sys.executable, same, {**os.environ, "PYTHONHASHSEED": "0"})
-    sys.exit(main(sys.argv[1], stop="--stop" in sys.argv))
+    sys.exit(main(sys.argv[1], stop="--stop" in sys.argv, log_dirs="--log-dirs" in sys.argv))

@@ -62,6 +62,8 @@ class SimulatedKafka(KafkaInMemory):
         """The last replica that was in sync, for a partition without any replica in sync (KIP-966)."""
         self.slow = set()
         """Brokers that fetch a tenth as fast."""
+        self.capacity = {}
+        """The bytes of log dirs, by broker and path; absent: more than enough."""
         self.by = None
         """The client whose request is being carried out; None: somebody else's."""
         self._moves = asyncio.Event()
@@ -176,7 +178,7 @@ class SimulatedKafka(KafkaInMemory):
         self.brokers[broker] = self.dead.pop(broker)
         self.silent.discard(broker)
         for tp, state in list(self.states.items()):
-            if broker not in state.replicas:
+            if broker not in state.replicas or not self._serves(broker, tp):
                 continue
             if self.eligible.get(tp) == broker and not state.isr - {broker}:
                 del self.eligible[tp]
@@ -187,10 +189,18 @@ class SimulatedKafka(KafkaInMemory):
                 self._set(tp, isr=state.isr)
         self._moves.set()
 
+    def _serves(self, broker, _tp):
+        """Whether the broker can lead the partition, or catch up."""
+        return broker in self.brokers
+
+    def heal(self):
+        """Nothing is slow any more."""
+        self.slow = set()
+
     def _set(self, tp, **changes):
         """Change the partition; its leader is a live member of the ISR, the present one if possible."""
         state = replace(self.states[tp], **changes)
-        able = [b for b in state.replicas if b in state.isr and b in self.brokers]
+        able = [b for b in state.replicas if b in state.isr and self._serves(b, tp)]
         if state.leader not in able:
             state = replace(state, leader=able[0] if able else None)
         if state != self.states[tp]:
@@ -266,7 +276,7 @@ class SimulatedKafka(KafkaInMemory):
             return AlterCode.UNKNOWN_TOPIC_OR_PARTITION
         if state.leader == state.replicas[0]:
             return AlterCode.ELECTION_NOT_NEEDED
-        if state.replicas[0] not in state.isr or state.replicas[0] not in self.brokers:
+        if state.replicas[0] not in state.isr or not self._serves(state.replicas[0], tp):
             return AlterCode.PREFERRED_LEADER_NOT_AVAILABLE
         self.elected.append(str(tp))
         self._set(tp, leader=state.replicas[0])
@@ -295,8 +305,7 @@ class SimulatedKafka(KafkaInMemory):
     async def copy_on(self):
         """Replicas that are out of sync catch up, for as long as the world exists."""
         while True:
-            behind = self._behind()
-            if not behind:
+            if not self._copies():
                 self._moves.clear()
                 await self._moves.wait()
                 continue
@@ -304,13 +313,17 @@ class SimulatedKafka(KafkaInMemory):
             self._copy(STEP_SECONDS)
             self.world.judge.look()
 
+    def _copies(self):
+        """Whether any copy is in flight."""
+        return bool(self._behind())
+
     def _behind(self):
         return [
             (tp, state.leader, b)
             for tp, state in self.states.items()
             if state.leader is not None
             for b in state.replicas
-            if b not in state.isr and b in self.brokers
+            if b not in state.isr and self._serves(b, tp)
         ]
 
     def _copy(self, seconds):

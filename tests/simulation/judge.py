@@ -7,11 +7,13 @@ by whom.
 
 from collections import defaultdict
 
+from tests.simulation.log_dir_judge import LogDirJudge
 from tests.simulation.process import at_once
 
+from kafka_rebalance.api.execution_spec import BETWEEN_LOG_DIRS
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REBALANCES
 from kafka_rebalance.execution.list_budget import MOST_BYTES
-from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LIST_NAMES, REPLICATION_RATES
+from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LIST_NAMES, RATE_NAMES
 from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.codec import decode_run
@@ -56,6 +58,7 @@ class Judge:
         """The owners of the cluster, with the time at which each was first seen on record."""
         self.emptied = set()
         """Brokers that may stay cordoned: after a success, and after `Abandon`."""
+        self.log_dirs = LogDirJudge(world, self)
 
     def breach(self, text):
         self.world.note(f"BROKEN: {text}")
@@ -68,6 +71,7 @@ class Judge:
         if client is None:
             if code is AlterCode.OK:
                 self.foreign[tp] = now
+                self.log_dirs.disturbed()
             return
         what = f"{tp} -> {'null' if to is None else list(to)}"
         self.world.note(f"{client.process} orders {what}: {code}; was {shown(state)}")
@@ -94,6 +98,7 @@ class Judge:
             return
         before = self.inherited[run.uid].get((tp, state.topic_id), state.replicas)
         self.first[run.uid, run.run_id].setdefault((tp, state.topic_id), before)
+        self.log_dirs.taken_away(run, state, to)
         self._in_sync_after(what, tp, to, seen)
         if to is not None:
             self._places(what, tp, to, seen, run, plan, origin)
@@ -124,6 +129,7 @@ class Judge:
         """
         if run.open:
             return
+        self.log_dirs.ended(run)
         if run.outcome is RunOutcome.SUCCEEDED:
             self.emptied.update(run.cordoned)
         before = self.inherited.pop(run.uid, {}) | self.first.get((run.uid, run.run_id), {})
@@ -249,19 +255,26 @@ class Judge:
 
     def _capped(self, what, run):
         flying = {tp for tp, uid in self.ours.items() if uid == run.uid and self._flies(tp)}
-        now = self.world.loop.now
-        caps = self.caps[run.uid]
-        most = max([cap for at, cap in caps if at >= now - CAP_SECONDS] + [cap for _, cap in caps[-1:]], default=100)
+        most = self.most(self.caps[run.uid], 100)
         if len(flying) > most:
             self.breach(f"{what}: {len(flying)} partitions in flight, and {_P} is {most}")
+
+    def most(self, caps, default):
+        """The highest cap that was in force lately."""
+        since = self.world.loop.now - CAP_SECONDS
+        return max([cap for at, cap in caps if at >= since] + [cap for _, cap in caps[-1:]], default=default)
 
     def _flies(self, tp):
         state = self.world.kafka.states.get(tp)
         return state is not None and state.in_flight
 
-    def cap(self, uid, most):
-        """A cap is edited: the former one was in force until now."""
-        now, caps = self.world.loop.now, self.caps[uid]
+    def cap(self, uid, execution):
+        """The caps are edited: the former ones were in force until now."""
+        self._cap(self.caps[uid], execution[_P])
+        self._cap(self.log_dirs.caps[uid], execution.get("maxPerBroker", {}).get("betweenLogDirs", BETWEEN_LOG_DIRS))
+
+    def _cap(self, caps, most):
+        now = self.world.loop.now
         if caps:
             caps.append((now, caps[-1][1]))
         caps.append((now, most))
@@ -289,7 +302,7 @@ class Judge:
         for tp in [tp for tp in self.ours if not self._flies(tp)]:
             del self.ours[tp]
 
-    def touched(self, tp, topic_id, since=0.0):
+    def touched(self, tp, topic_id):
         """Whether others had a hand in it."""
         state = self.world.kafka.states.get(tp)
         gone = state is None or state.topic_id != topic_id
@@ -317,6 +330,8 @@ class Judge:
             return
         for tp, row in self._plan(run).items():
             state = self.world.kafka.states.get(tp)
+            if row.current == row.target and tp in {of for of, _ in self.log_dirs._plan(run)}:
+                continue  # for its log dirs only: another run may move it
             if not self.touched(tp, row.topic_id) and state.replicas != row.target:
                 self.breach(f"{uid} is Succeeded: {shown(state)}, and the target is {list(row.target)}")
 
@@ -326,12 +341,14 @@ class Judge:
         told = [reason for reason, _ in events]
         self.world.note(f"{body['metadata']['name']} is gone: {told[-3:]}")
         if told[-1:] == ["Abandoned"]:  # Kafka is left as it is
+            self.log_dirs.abandoned = True
             self.emptied.update(body["spec"].get("brokers", {}).get("decommission", ()))
         if not told or told[-1] != "RolledBack":
             return
         for (tp, topic_id), before in self.rolled_back.get(uid, {}).items():
             state = self.world.kafka.states.get(tp)
-            if not self.touched(tp, topic_id) and state.replicas != before:
+            others = self.touched(tp, topic_id) or self.log_dirs.by_another(tp, uid)
+            if not others and state.replicas != before:
                 self.breach(f"{uid} is rolled back: {shown(state)}, and it was {list(before)}")
 
     def end(self):
@@ -342,7 +359,7 @@ class Judge:
                 left = set(filter(None, value.split(","))) - self.entries_of_others[where, name]
                 if left:
                     self.breach(f"{name} of {where} still has {sorted(left)}")
-            if name in REPLICATION_RATES:
+            if name in RATE_NAMES:
                 allowed = {self.world.rates_before.get((where, name))} | self.rates_of_others[where, name]
                 if value not in allowed:
                     self.breach(f"{name} of {where} is {value}, and was {allowed}")
@@ -356,6 +373,7 @@ class Judge:
                 ledger.get(part) for part in ("brokers", "topics", "entries", "others", "cordons")
             ):
                 self.breach(f"the ledger of {key} has {ledger}")
+        self.log_dirs.end()
         for run in at_once(RunStore(kube).list_all()):
             if run.open:
                 self.breach(f"the run of {run.uid} is open")

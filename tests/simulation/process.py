@@ -5,7 +5,7 @@ Only its clients are simulated. Each request is a journey of its own: it goes on
 
 import asyncio
 import contextvars
-from collections import defaultdict
+from collections import defaultdict, deque
 from functools import partial
 
 from kafka_rebalance.errors import RebalanceError, Transient
@@ -17,6 +17,8 @@ from kafka_rebalance.reconcile.supervisor import Supervisor
 CURRENT = contextvars.ContextVar("process", default=None)
 _READS_OF_KUBE = ("get", "list", "read", "namespace_labels", "terminating")
 _RECORDS = ("create_config_map", "replace_config_map")
+_CHECKED_AGAIN = ("alter_reassignments", "alter_log_dirs")
+"""The adapter checks the fence again just before it sends these."""
 _LONG_SECONDS = 45.0
 """Longer than another operator waits for the Lease."""
 
@@ -59,6 +61,8 @@ class OperatorProcess:
         self.supervisor = None
         self.read = {}
         """Each partition as Kafka last described it to this process."""
+        self.log_dirs_read = defaultdict(lambda: deque(maxlen=3))
+        """By broker, what it has last said of its log dirs: when, and what."""
         self.throttles_read = defaultdict(list)
         """By uid of a rebalance: when a spec was read, and whether it asks for no throttle."""
         self.lease = LeaseHolder(_KubeOf(self, None), LEASE_NAME, identity, world.clock)
@@ -261,7 +265,10 @@ class KafkaOf:
         return await self._read("broker_configs", brokers, names)
 
     async def log_dirs(self, brokers):
-        return await self._read("log_dirs", brokers)
+        answers = await self._read("log_dirs", brokers)
+        for broker, dirs in answers.items():
+            self._process.log_dirs_read[broker].append((self._process.world.loop.now, dirs))
+        return answers
 
     async def authorized_operations(self, topics):
         return await self._read("authorized_operations", topics)
@@ -271,6 +278,9 @@ class KafkaOf:
 
     async def elect_preferred(self, partitions):
         return await self._order("elect_preferred", list(partitions))
+
+    async def alter_log_dirs(self, orders):
+        return await self._order("alter_log_dirs", dict(orders)) if orders else {}
 
     async def alter_topic_configs(self, changes):
         return await self._order("alter_topic_configs", {key: list(value) for key, value in changes.items()})
@@ -285,7 +295,7 @@ class KafkaOf:
     async def _order(self, name, what):
         def send():
             act = partial(self._act, name, what)
-            check = self._process.fence.check if name == "alter_reassignments" else None  # as the adapter
+            check = self._process.fence.check if name in _CHECKED_AGAIN else None
             return self._process.request("kafka", name, act, write=True, before=check)
 
         return await self._process.fence.order(send)

@@ -5,7 +5,7 @@ from tests.simulation.judge import ready
 from tests.simulation.process import at_once
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES, UNDO_ANNOTATION
-from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, REPLICATION_RATES
+from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES, REPLICATION_RATES
 from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.model.topology import BrokerId
 
@@ -69,7 +69,7 @@ class Scenario:
             for name in LIST_NAMES:
                 kafka.values["t0", name] = entry
                 self.world.judge.entries_of_others["t0", name].add(entry)
-        self.world.rates_before = {key: value for key, value in kafka.values.items() if key[1] in REPLICATION_RATES}
+        self.world.rates_before = {key: value for key, value in kafka.values.items() if key[1] in RATE_NAMES}
         if draw.random() < 0.15:
             self.connection()
         for _ in range(draw.choice((1, 1, 1, 2))):
@@ -131,7 +131,7 @@ class Scenario:
         if draw.random() < 0.8:
             spec["throttle"] = self.throttle()
         spec = self.world.kube.copy(same) if same is not None else spec
-        self.world.judge.cap(metadata["uid"], spec["execution"]["parallelPartitionCount"])
+        self.world.judge.cap(metadata["uid"], spec["execution"])
         self.world.kube.create(REBALANCES, {"metadata": metadata, "spec": spec})
         return f"{name} is created: {spec}"
 
@@ -156,7 +156,7 @@ class Scenario:
             return None
         body = self.world.kube.resources[key]
         if "execution" in spec:
-            self.world.judge.cap(body["metadata"]["uid"], spec["execution"]["parallelPartitionCount"])
+            self.world.judge.cap(body["metadata"]["uid"], spec["execution"])
         self.world.kube.edit(*key, **spec)
         return f"{key[2]} is edited: {spec}"
 

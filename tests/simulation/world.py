@@ -11,6 +11,8 @@ from tests.simulation.api_server import SimulatedKube
 from tests.simulation.brokers import SimulatedKafka
 from tests.simulation.faults import Faults
 from tests.simulation.judge import Judge, message, ready
+from tests.simulation.log_dir_scenario import LogDirScenario
+from tests.simulation.log_dirs import KafkaWithLogDirs
 from tests.simulation.process import OperatorProcess, at_once, task_factory
 from tests.simulation.scenario import Scenario
 from tests.simulation.virtual_time import NothingMoves, VirtualClock, VirtualLoop
@@ -23,16 +25,21 @@ LAST_SECONDS = 1800.0
 ENDED = {
     "Succeeded", "NothingToDo", "Undone", "TakenOver", "InsufficientBrokers", "UnknownBroker", "UnknownTopic",
     "NothingSelected", "ClusterOwnedElsewhere", "ReplicationThrottleLower", "NothingToUndo", "InsufficientDisk",
-    "BelowMinInsyncReplicas", "InvalidSpec", "RolledBackPartially",
+    "BelowMinInsyncReplicas", "InvalidSpec", "RolledBackPartially", "UnknownLogDir", "LastLogDir",
 }  # fmt: skip
 
 
 class World:
-    """``broken`` after `run`: the rules that were broken. ``trace``: what happened, with the time of each."""
+    """``broken`` after `run`: the rules that were broken. ``trace``: what happened, with the time of each.
 
-    def __init__(self, seed):
+    ``log_dirs``: brokers have several, and more happens. ``log_dir_random`` decides on that: nothing changes in the
+    worlds without.
+    """
+
+    def __init__(self, seed, *, log_dirs=False):
         self.seed = seed
         self.random = random.Random(seed)
+        self.with_log_dirs, self.log_dir_random = log_dirs, random.Random(f"log dirs {seed}")
         self.trace = []
         self.loop = VirtualLoop()
         self.loop.set_task_factory(task_factory)
@@ -45,8 +52,9 @@ class World:
         count = self.random.randint(4, 6)
         racks = {b: "abc"[b % 3] for b in range(1, count + 1)} if self.random.random() < 0.3 else {}
         self.kube = SimulatedKube(self)
-        self.kafka = SimulatedKafka(self, range(1, count + 1), newer=self.random.random() < 0.6, racks=racks)
-        self.scenario = Scenario(self)
+        kafka, scenario = (KafkaWithLogDirs, LogDirScenario) if log_dirs else (SimulatedKafka, Scenario)
+        self.kafka = kafka(self, range(1, count + 1), newer=self.random.random() < 0.6, racks=racks)
+        self.scenario = scenario(self)
 
     @property
     def broken(self):
@@ -89,6 +97,9 @@ class World:
         await self._disturb()
         await self._calm_down()
         await self._all_ended()
+        if self._undoes_at_the_end():
+            await self._sleep(10)
+            await self._all_ended()
         await self._all_gone()
         for task in (watching, copying):
             task.cancel()
@@ -141,7 +152,7 @@ class World:
         self.faults.calm = True
         for broker in sorted(self.kafka.dead):
             self.revive(broker)
-        self.kafka.slow = set()
+        self.kafka.heal()
         for process in self.processes:
             process.cut_off.clear()
             process.kill_after, process.pause_after_record = None, False
@@ -157,6 +168,13 @@ class World:
         await self._until(lambda: all(self._ended(body) for _, body in self.rebalances()), "does not end")
         for _, body in self.rebalances():
             self.note(f"{body['metadata']['name']} ended as {ready(body)}: {message(body)[:200]}")
+
+    def _undoes_at_the_end(self):
+        """With log dirs: before, few have succeeded."""
+        undone = self.scenario.undo() if self.with_log_dirs and self.log_dir_random.random() < 0.5 else None
+        if undone is not None:
+            self.note(f"*** {undone}")
+        return undone is not None
 
     async def _all_gone(self):
         await self._delete_all(REBALANCES, REASSIGNMENT_THROTTLES)
@@ -187,6 +205,13 @@ class World:
             self._approve(metadata, body)
         return reason in ENDED and body["status"].get("observedGeneration") == metadata["generation"]
 
+    def _make_room(self):
+        """What a person does about a rebalance that waits for disk space."""
+        full = [key[2] for key, body in self.rebalances() if ready(body) == "Stalled" and "DiskFull" in message(body)]
+        if full and self.kafka.capacity:
+            self.note(f"*** all log dirs get more room, for {full}")
+            self.kafka.capacity.clear()
+
     def _approve(self, metadata, body):
         made = body["status"].get("plan", {}).get("hash")
         if made and body["spec"]["approval"].get("planHash") != made:
@@ -200,6 +225,7 @@ class World:
             if self.loop.now - begun > LAST_SECONDS:
                 states = {key[2]: (ready(body), message(body)) for key, body in self.kube.resources.items()}
                 self.judge.breach(f"{what}: {states}")
+            self._make_room()
             await self._sleep(1.0)
 
     # What the judge asks ---------------------------------------------------------------------------------------------
@@ -221,10 +247,10 @@ class RuleBroken(Exception):
     """The world need not go on."""
 
 
-def simulate(seed):
+def simulate(seed, *, log_dirs=False):
     """The world after its end."""
     logging.disable(logging.CRITICAL)
-    world = World(seed)
+    world = World(seed, log_dirs=log_dirs)
     with contextlib.suppress(RuleBroken):
         world.run()
     return world
