@@ -63,6 +63,19 @@ def test_status_imports_no_rules_of_execution_and_no_planner() -> None:
     assert not imported & {"kafka_rebalance.execution.partition_status", "kafka_rebalance.model.plan", "kubernetes"}
 
 
+def test_plan_imports_no_rules_of_a_run() -> None:
+    """Only --durations needs them: they are a quarter of what the command takes to start."""
+    code = (
+        "import sys; from kafka_rebalance.cli.main import cli; cli.get_command(None, 'plan');"
+        " print(*sys.modules, sep='\\n')"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    ours = {".".join(name.split(".")[:2]) for name in done.stdout.split() if name.startswith("kafka_rebalance.")}
+    assert "kafka_rebalance.planning" in ours
+    assert not ours & {"kafka_rebalance.reconcile", "kafka_rebalance.kafka", "kafka_rebalance.kube"}
+
+
 def test_commands_are_imported_without_the_collector() -> None:
     """Otherwise it looks for cycles some eighty times in what is only being defined. Afterwards it is on again."""
     code = (

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import click
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
+from kafka_rebalance.api.planning_goals import planning_goals
 from kafka_rebalance.api.v1alpha1 import KafkaRebalance, parse_rebalance, planning_hash
 from kafka_rebalance.cli.options.resource_lookup import ResourceScope, find, reading, stores
 from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, direction_of
@@ -26,7 +27,6 @@ from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.planning.problem.goal_loads import needs_rates
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.observe.connections import connection_of, resolve
-from kafka_rebalance.reconcile.runs.plan_request import planning_goals
 from kafka_rebalance.reconcile.state.record import LoadedRun, load_open_run
 from kafka_rebalance.reconcile.state.selection import select
 

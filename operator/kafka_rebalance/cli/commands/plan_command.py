@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 import click
 
 from kafka_rebalance.api.connection import KafkaSource
+from kafka_rebalance.api.planning_goals import planning_goals
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.spec_warnings import rebalance_warnings, unmatched_patterns
 from kafka_rebalance.api.topic_patterns import TopicFilter
@@ -15,7 +16,6 @@ from kafka_rebalance.cli.commands.steps_command import BROKER_LIST
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.files.load_model_file import read_load_model
 from kafka_rebalance.cli.files.rebalance_file import read_spec
-from kafka_rebalance.cli.options.duration_options import duration_sentences, expected_duration
 from kafka_rebalance.cli.options.load_goal_option import load_goal
 from kafka_rebalance.cli.options.log_dirs_option import LogDirOptions, drained_log_dir, log_dir_band, log_dir_options
 from kafka_rebalance.cli.options.parsed_value import ParsedValue, duration
@@ -36,7 +36,6 @@ from kafka_rebalance.planning import plan as make_plan
 from kafka_rebalance.planning.log_dirs import DirPlan
 from kafka_rebalance.planning.problem.goal_loads import with_loads
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.runs.plan_request import planning_goals
 from kafka_rebalance.units import parse_quantity
 
 OF_OUTPUT = frozenset(("everything", "output", "durations", "finish_within"))
@@ -130,12 +129,16 @@ def plan(*, everything: bool, output: str, durations: str | None, finish_within:
     options = plan_options(**given)
     found = planned(options, everything=everything)
     summary = found.document["summary"]
+    sentences: list[str] = []
     if durations is not None:
+        from kafka_rebalance.cli.options.duration_options import duration_sentences, expected_duration
+
         summary |= expected_duration(found.made, options.sizes, options.spec, durations, finish_within)
+        sentences = list(duration_sentences(summary))
     if output == "table":
         seconds = summary["planningSeconds"]
         print_plan(found.made, options.request, found.shown, options.sizes, seconds, found.dir_plans)
-        for sentence in duration_sentences(summary) if durations is not None else ():
+        for sentence in sentences:
             click.echo(sentence)
     else:
         print_document(found.document, output)

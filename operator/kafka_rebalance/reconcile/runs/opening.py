@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Container, Iterable
 from dataclasses import replace
 
 from kafka_rebalance.api.connection_resource import Capacity
+from kafka_rebalance.api.planning_goals import planning_goals
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.spec_warnings import unmatched_patterns
 from kafka_rebalance.api.v1alpha1 import planning_hash
@@ -43,7 +44,6 @@ from kafka_rebalance.reconcile.runs.plan_request import (
     PlanInputs,
     make_plan,
     moved_by_others,
-    planning_goals,
     refuse_stale,
     still_copied,
     with_earlier_moves,

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from kafka_rebalance.api.rebalance_spec import GoalsSpec, KafkaRebalanceSpec, OfflinePolicy
+from kafka_rebalance.api.planning_goals import planning_goals
+from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec, OfflinePolicy
 from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove, changed_instead, drift
@@ -15,7 +16,7 @@ from kafka_rebalance.model.plan import Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Spent
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.planning.problem.goal_loads import with_loads
-from kafka_rebalance.planning.problem.request import Goals, PartitionInput, PlanRequest, eligible_brokers
+from kafka_rebalance.planning.problem.request import PartitionInput, PlanRequest, eligible_brokers
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.budget_used import what_is_left
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled
@@ -161,21 +162,6 @@ def _left_on(leaving: frozenset[BrokerId], request: PlanRequest, made: Plan) -> 
                 Reason.PINNED if p.pinned else Reason.BUDGET_REACHED if made.imbalance is not None else Reason.NOT_MOVED
             )
             yield SkippedPartition(p.tp, reason)
-
-
-def planning_goals(goals: GoalsSpec) -> Goals:
-    """The spec's goals as the planner takes them."""
-    return Goals(
-        rack_awareness=goals.rack_awareness,
-        leaders=goals.leaders,
-        follower_order=goals.follower_order,
-        balance=goals.balance,
-        max_replica_moves=goals.max_replica_moves,
-        max_data_to_move=goals.max_data_to_move,
-        minimum_gain=goals.minimum_gain,
-        load=tuple(row.as_goal() for row in goals.load.resources) if goals.load is not None else (),
-        counts=goals.counts,
-    )
 
 
 def _refuse_offline(partitions: Mapping[TopicPartition, PartitionState]) -> None:
