@@ -214,6 +214,7 @@ class Reason(StrEnum):
     WATCH_ENDED = "WatchEnded", "the watch of the resources ended unexpectedly"
     HEALTH_PORT_UNAVAILABLE = "HealthPortUnavailable", "the port for the probes is not available"
     REPORT_PORT_UNAVAILABLE = "ReportPortUnavailable", "the port for the report is not available"
+    REPORT_BUSY = "ReportBusy", "too many reports are being made at once"
     METRICS_PORT_UNAVAILABLE = "MetricsPortUnavailable", "the port for the metrics is not available"
 
     # Commands

@@ -1,5 +1,6 @@
 """The report as one HTML page, and as Markdown for a pull request."""
 
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -13,13 +14,16 @@ MOST_BYTES = 1_500_000 - 1_000
 """Of a web page; the rest is for what the number of its partitions adds."""
 _MOST_BROKERS = _MOST_FLOWS = 40
 _MOST_PARTITIONS = 100
+Pack = Callable[[Sequence[PartitionRow], int], PackedPartitions]
+"""Pack the first rows into at most this many characters, as `packed`."""
 _MARKUP = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;", "*": "\\*", "_": "\\_", "`": "\\`"})
 
 
-def html_page(report: Report, reload_seconds: int = 0) -> str:
+def html_page(report: Report, reload_seconds: int = 0, pack: Pack = packed) -> str:
     """Self-contained: no request leaves the page. At most 1.5 MB, whatever the size of the cluster.
 
-    ``reload_seconds``: the page loads itself again after this time, from where it is served; 0: it does not.
+    ``reload_seconds``: the page loads itself again after this time, from where it is served; 0: it does not. ``pack``
+    may remember what it has packed.
     """
     course = report.course
     record = course.record if course is not None else None
@@ -49,7 +53,7 @@ def html_page(report: Report, reload_seconds: int = 0) -> str:
     if not report.partitions:
         return page(None)
     without = page(PackedPartitions("", 0, len(report.partitions)))
-    return page(packed(report.partitions, MOST_BYTES - len(without.encode())))
+    return page(pack(report.partitions, MOST_BYTES - len(without.encode())))
 
 
 def markdown_page(report: Report) -> str:

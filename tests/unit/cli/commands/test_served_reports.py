@@ -9,7 +9,7 @@ from e2e.bench.ports import release_port, reserve_port
 from tests.fakes.whole_program import run_program
 from tests.unit.report.report_values import course, report
 
-from kafka_rebalance.cli.commands import served_reports
+from kafka_rebalance.app import fresh_pages
 from kafka_rebalance.cli.commands.served_reports import report_served
 from kafka_rebalance.errors import Permanent, Transient
 
@@ -23,7 +23,7 @@ def port():
 
 @pytest.fixture(autouse=True)
 def _always_anew(monkeypatch):
-    monkeypatch.setattr(served_reports, "_FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(fresh_pages, "_FRESH_SECONDS", -1.0)
 
 
 async def ask(port, host="127.0.0.1", **headers):
