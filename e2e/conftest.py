@@ -48,11 +48,13 @@ def kube(request: pytest.FixtureRequest) -> Iterator[KubeCluster]:
 @pytest.fixture(scope="package")
 def operator(kube: KubeCluster) -> Iterator[OperatorProcess]:
     """The operator, installed and running; a test that kills it starts it again."""
-    port = reserve_port()
-    process = OperatorProcess(kube, *WATCHED, namespace=OPERATOR_NAMESPACE, metrics_port=port).install().start()
+    ports = [reserve_port(), reserve_port()]
+    process = OperatorProcess(kube, *WATCHED, namespace=OPERATOR_NAMESPACE, metrics_port=ports[0], report_port=ports[1])
+    process.install().start()
     yield process
     process.close()
-    release_port(port)
+    for port in ports:
+        release_port(port)
 
 
 @pytest.fixture

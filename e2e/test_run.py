@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from e2e.bench.browser import Browser
 from e2e.bench.judge import Judge, Key
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.load import create_topics, fill
+from e2e.bench.ports import release_port, reserve_port
 from e2e.bench.process import Child
 from e2e.bench.waiting import wait_until
 
@@ -89,11 +91,18 @@ def terminal(kafka: KafkaCluster, topic: str, tmp_path: Path) -> Iterator[Termin
     terminal.close()
 
 
+@pytest.fixture
+def port() -> Iterator[int]:
+    number = reserve_port()
+    yield number
+    release_port(number)
+
+
 class TestTheStory:
     """One topic, spread over two new brokers and back."""
 
     def test_killed_stopped_carried_out_and_rolled_back(
-        self, judge: Judge, topic: str, terminal: Terminal, tmp_path: Path
+        self, judge: Judge, topic: str, terminal: Terminal, port: int, tmp_path: Path
     ) -> None:
         """By Kafka's tools: nothing is lost by kill -9, nothing is left by Ctrl-C, and the way back is exact."""
         before = judge.describe_topics(topic)
@@ -116,10 +125,13 @@ class TestTheStory:
         assert terminal.command("throttle", "--rate", "300Ki").endswith(
             "followers fetch at most 300Ki bytes per second"
         )
-        child = terminal.start(throttle=CRAWL)
+        child = terminal.start("--serve", str(port), throttle=CRAWL)
         wait_until("it is still suspended", lambda: "Suspended" in child.tail())
         assert "is not suspended" in terminal.command("resume")
         wait_until("a copy is in flight", lambda: in_flight(judge, topic))
+        document = Browser(tmp_path).document_at(f"http://127.0.0.1:{port}/")
+        assert '<span class="state">Rebalancing</span>' in document
+        assert "4 of 4 partitions that change" in document
         wait_until("at the rate of the command", lambda: "307200" in str(judge.throttles()))
         os.kill(child.pid, signal.SIGINT)
         code, last = terminal.ended()

@@ -1,4 +1,4 @@
-"""A real browser without a window: Debian's chromium. It has no network, and a profile of its own."""
+"""A real browser without a window: Debian's chromium. It reaches this machine only, and has a profile of its own."""
 
 import subprocess
 from pathlib import Path
@@ -17,7 +17,7 @@ class Browser:
             "--disable-gpu",
             "--hide-scrollbars",
             "--enable-logging=stderr",
-            "--host-resolver-rules=MAP * ~NOTFOUND",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
             f"--user-data-dir={place / 'profile'}",
             f"--window-size={width},{height}",
             f"--blink-settings=preferredColorScheme={0 if dark else 1}",
@@ -29,6 +29,16 @@ class Browser:
     def document(self, page: Path, fragment: str = "") -> str:
         """The document after its scripts have run, as HTML."""
         return self._run("--dump-dom", f"{page.as_uri()}{f'#{fragment}' if fragment else ''}")
+
+    def document_at(self, url: str) -> str:
+        """The same of a page that a server on this machine serves, after 20 seconds by the clock of the page."""
+        return self._run("--dump-dom", url)
+
+    def picture_at(self, url: str, name: str) -> Path:
+        """A picture of that page, as a PNG file."""
+        file = self._place / name
+        self._run(f"--screenshot={file}", url)
+        return file
 
     def picture(self, page: Path, name: str) -> Path:
         """A picture of the page, as a PNG file."""

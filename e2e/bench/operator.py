@@ -39,6 +39,7 @@ class OperatorProcess:
         identity: str = "operator",
         namespace: str = NAMESPACE,
         metrics_port: int = 0,
+        report_port: int = 0,
     ) -> None:
         self._kube = kube
         self._namespace = namespace
@@ -47,7 +48,13 @@ class OperatorProcess:
         self._seen = 0
         self.identity = identity
         self.metrics_port = metrics_port
+        self.report_port = report_port
         self.log = kube.directory / f"{namespace}-{identity}.log"
+
+    @property
+    def account(self) -> str:
+        """Its service account as NAMESPACE:NAME, for `kubectl create clusterrolebinding`."""
+        return f"{self._namespace}:{SERVICE_ACCOUNT}"
 
     @property
     def running(self) -> bool:
@@ -100,7 +107,7 @@ class OperatorProcess:
         self._seen = len(self._text())
         command = [str(Path(sys.executable).parent / "kafka-rebalance"), "operator", *self._arguments]
         command += ["--identity", self.identity, "--own-namespace", self._namespace]
-        command += ["--metrics-port", str(self.metrics_port)]
+        command += ["--metrics-port", str(self.metrics_port), "--report-port", str(self.report_port)]
         env = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONUNBUFFERED": "1"}
         self._child = Child(command, log=self.log, env=env, cwd=self._kube.directory)
         return self

@@ -219,6 +219,34 @@ class TestPods:
         assert {"--history=s3://bucket/lake", "--load-models=s3://bucket/lake/models"} < set(container["args"])
 
 
+class TestReports:
+    """The live page: off by default."""
+
+    def test_only_where_it_is_asked_for(self) -> None:
+        """The port is open, in a Service and for those who may connect, only with ``report.enabled``."""
+        on = ("--set", "service.enabled=true", "--set", "networkPolicy.enabled=true")
+        for more, open_ in ((), False), (("--set", "report.enabled=true"), True):
+            manifests = rendered("default", *on, *more)
+            (operator,) = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
+            assert ("--report-port=8082" in operator["args"]) is open_
+            assert ({"name": "report", "containerPort": 8082} in operator["ports"]) is open_
+            ports = {port["name"]: port["targetPort"] for port in of_kind(manifests, "Service")["spec"]["ports"]}
+            assert (ports.get("report") == "report") is open_
+            ingress = of_kind(manifests, "NetworkPolicy")["spec"]["ingress"]
+            assert ([{"port": "report", "protocol": "TCP"}] in [rule["ports"] for rule in ingress]) is open_
+
+    def test_who_may_connect_and_with_which_tokens(self) -> None:
+        manifests = rendered("production")
+        (rule,) = (
+            rule
+            for rule in of_kind(manifests, "NetworkPolicy")["spec"]["ingress"]
+            if rule["ports"][0]["port"] == "report"
+        )
+        assert rule["from"] == [{"podSelector": {"matchLabels": {"app": "oauth2-proxy"}}}]
+        (operator,) = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
+        assert "--report-audience=kafka-rebalance-report" in operator["args"]
+
+
 class TestSpark:
     """The load model Job as the driver of executors in Pods of their own."""
 

@@ -12,7 +12,7 @@ from tests.chart.rendering import (
 from tests.chart.rule_triples import of_rules, triples
 
 from kafka_rebalance.kube.lease import LEASE_NAME
-from kafka_rebalance.kube.rights import EVERYWHERE, OWN, OWN_ALONE, WATCHED
+from kafka_rebalance.kube.rights import EVERYWHERE, OWN, OWN_ALONE, REPORTS, WATCHED
 
 
 class TestRights:
@@ -40,6 +40,13 @@ class TestRights:
         }
         assert triples(of_kind(manifests, "Role", "-records")["rules"]) == of_rules(*OWN, *OWN_ALONE)
         assert not [m for m in manifests if m["kind"].startswith("Cluster")]
+
+    def test_reports(self) -> None:
+        """Reviews, and nothing else: of a cluster-wide role, also where single namespaces are watched."""
+        assert not [m for m in rendered() if m["metadata"]["name"].endswith("-reports")]
+        for case in ("default", "namespaced"):
+            manifests = rendered(case, "--set", "report.enabled=true")
+            assert triples(of_kind(manifests, "ClusterRole", "-reports")["rules"]) == of_rules(*REPORTS)
 
     @pytest.mark.parametrize("case", [case for case in CASES if case != "bare"])
     def test_every_role_is_bound_to_the_operator_alone(self, case: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from e2e.bench.kube import KubeCluster, OwnKubeCluster
+from e2e.bench.ports import release_port, reserve_port
 from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.kube.client import KubeClient
@@ -29,6 +30,23 @@ def namespace(cluster: KubeCluster) -> Iterator[Namespace]:
     made = Namespace.create(cluster)
     yield made
     made.delete()
+
+
+@pytest.fixture
+def own(cluster: KubeCluster) -> Iterator[Namespace]:
+    """The namespace of the operator's records; its account, roles and bindings have the same name."""
+    made = Namespace.create(cluster)
+    yield made
+    for name in (made.name, f"{made.name}-reports"):
+        cluster.kubectl("delete", "clusterrole,clusterrolebinding", name, "--ignore-not-found")
+    made.delete()
+
+
+@pytest.fixture
+def report_port() -> Iterator[int]:
+    number = reserve_port()
+    yield number
+    release_port(number)
 
 
 @pytest.fixture(scope="package")

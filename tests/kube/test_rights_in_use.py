@@ -7,16 +7,16 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
+from aiohttp import ClientSession
 from e2e.bench.audit import AuditLog, Request
-from e2e.bench.kube import KubeCluster, OwnKubeCluster
+from e2e.bench.kube import OwnKubeCluster
 from e2e.bench.waiting import wait_until
-from tests.chart.rendering import rendered_text
 from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.kube.installed_roles import install_roles
 from tests.kube.namespaces import Namespace, body
 
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
@@ -55,8 +55,8 @@ class Brokers(KafkaInMemory):
 class Operator:
     """The program in this process, as often as it is started."""
 
-    def __init__(self, own: str, namespaces: tuple[str, ...]) -> None:
-        self._settings = process.Settings("one", namespaces, own, lease_seconds=3)
+    def __init__(self, own: str, namespaces: tuple[str, ...], report_port: int = 0) -> None:
+        self._settings = process.Settings("one", namespaces, own, lease_seconds=3, report_port=report_port)
 
     async def __aenter__(self) -> None:
         self._task = asyncio.create_task(process.run_operator(self._settings))
@@ -97,39 +97,17 @@ async def until(what: str, holds: Callable[[], bool]) -> None:
     await asyncio.to_thread(wait_until, what, holds)
 
 
-@pytest.fixture
-def own(cluster: KubeCluster) -> Iterator[Namespace]:
-    """The namespace of the operator's records; its account, roles and bindings have the same name."""
-    made = Namespace.create(cluster)
-    yield made
-    cluster.kubectl("delete", "clusterrole,clusterrolebinding", made.name, "--ignore-not-found")
-    made.delete()
-
-
-def install_roles(own: Namespace, namespaces: tuple[str, ...]) -> None:
-    """Account, roles and bindings of the chart, without those of its hooks and of users."""
-    values = ("--set", f"fullnameOverride={own.name}", "--set-json", f"watchNamespaces={json.dumps(namespaces)}")
-    found = filter(None, yaml.safe_load_all(rendered_text(*values, "--no-hooks", namespace=own.name)))
-    manifests = [m for m in found if m["kind"] == "ServiceAccount" or "rbac" in m["apiVersion"]]
-    component = "app.kubernetes.io/component"
-    for manifest in manifests:
-        if manifest["metadata"].get("namespace") in namespaces:
-            # Roles go in any order with their namespace: the operator has to keep them until the test has seen enough.
-            manifest["metadata"]["finalizers"] = ["example.org/test"]
-    own.cluster.apply(yaml.safe_dump_all(m for m in manifests if m["metadata"]["labels"][component] == "operator"))
-
-
 @pytest.mark.parametrize("scope", ["all namespaces", "single namespaces"])
 async def test_each_is_used_and_no_other(
-    cluster: OwnKubeCluster, own: Namespace, scope: str, monkeypatch: pytest.MonkeyPatch
+    cluster: OwnKubeCluster, own: Namespace, report_port: int, scope: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rebalance with connection, Secret and ConfigMap; throttles, a restart, deletions, a namespace that ends."""
     namespace, brokers = Namespace.create(cluster), Brokers()
     namespaces = (namespace.name,) if scope == "single namespaces" else ()
-    install_roles(own, namespaces)
+    install_roles(own, namespaces, "report.enabled=true")
     account = cluster.service_account_kubeconfig(own.name, own.name)
     log = AuditLog(cluster.audit_log, f"system:serviceaccount:{own.name}:{own.name}")
-    rights = RightsInUse(log, needed(namespaces, own.name))
+    rights = RightsInUse(log, needed(namespaces, own.name, reports=True))
 
     def connect(settings: ConnectionSettings, _fence: Fence) -> Brokers:
         if settings.bootstrap_servers != HERE:
@@ -143,8 +121,15 @@ async def test_each_is_used_and_no_other(
     named = {**body("KafkaConnection", "named", {}), "spec": CONNECTION}
     namespace.kubectl("apply", "-f", "-", stdin=json.dumps(named))
     namespace.apply("KafkaRebalance", SPEC)
-    async with Operator(own.name, namespaces):
+    async with Operator(own.name, namespaces, report_port):
         await until("a copy is in flight", lambda: bool(brokers.flying))
+        namespace.kubectl("create", "serviceaccount", "reader")
+        allowed = ("--clusterrole=view", "--serviceaccount", f"{namespace.name}:reader")
+        namespace.kubectl("create", "rolebinding", "reader", *allowed)
+        token = namespace.kubectl("create", "token", "reader").strip()
+        url = f"http://127.0.0.1:{report_port}/namespaces/{namespace.name}/kafkarebalances/a"
+        async with ClientSession(headers={"Authorization": f"Bearer {token}"}) as browser, browser.get(url) as answer:
+            assert answer.status == 403  # the role view does not cover our resources
     # The next operator asks whether the resource of the open run, and one of a cluster that is away, still exist.
     namespace.apply("KafkaReassignmentThrottle", {"kafka": SPEC["kafka"], "leaderRate": "1Mi"})
     namespace.apply("KafkaReassignmentThrottle", {"leaderRate": "1Mi"}, "away")

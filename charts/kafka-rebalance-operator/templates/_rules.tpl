@@ -57,3 +57,13 @@
   resources: [events]
   verbs: [create]
 {{- end }}
+
+{{/* Cluster-wide, if reports are served: whose token it is, and whether that user may read the resource. */}}
+{{- define "kro.rules.reports" -}}
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
+  verbs: [create]
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+{{- end }}

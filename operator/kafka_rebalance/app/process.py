@@ -6,25 +6,31 @@ once.
 """
 
 import asyncio
+import contextlib
 import logging
 import signal
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from kafka_rebalance.app.fresh_pages import FreshPages
 from kafka_rebalance.app.health import ProcessState, Stage
 from kafka_rebalance.app.load_model_files import LoadModelFiles
 from kafka_rebalance.app.metrics_port import metrics_served
 from kafka_rebalance.app.observed_admin import observed
 from kafka_rebalance.app.probes import served
+from kafka_rebalance.app.report_access import ReportAccess
+from kafka_rebalance.app.report_port import reports_served
+from kafka_rebalance.app.resource_reports import ResourceReports
 from kafka_rebalance.app.resource_watch import Watch
 from kafka_rebalance.app.run_history_files import RunHistoryFiles
 from kafka_rebalance.app.system_clock import SystemClock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kube.access_reviews import AccessReviews
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME, LeaseHolder
 from kafka_rebalance.model.bulk import collect_rarely
@@ -41,13 +47,18 @@ _DISCOVERY_SECONDS = 10.0
 """How long kopf may overlook a kind that can be listed."""
 
 
+_REPORT_REST = 4.0
+"""Reports take at most a fifth of the time of one CPU."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The options of the command line.
 
     ``namespaces`` empty: watch all; ``own_namespace`` None: where it runs; ``health_port`` 0: serve no probes;
-    ``metrics_port`` 0: serve no metrics. ``require_connections``: refuse inline connections. ``history``: the lake for
-    the steps of ended runs.
+    ``metrics_port`` 0: serve no metrics; ``report_port`` 0: serve no reports, and ``report_audience`` None: to tokens
+    for the API server. ``require_connections``: refuse inline connections. ``history``: the lake for the steps of ended
+    runs.
     """
 
     identity: str
@@ -59,6 +70,8 @@ class Settings:
     require_connections: bool = False
     history: str | None = None
     metrics_port: int = 0
+    report_port: int = 0
+    report_audience: str | None = None
 
 
 @dataclass
@@ -106,7 +119,11 @@ async def run_operator(settings: Settings) -> None:
     kube = KubeClient.connect(settings.own_namespace)
     parts = _Parts(LeaseHolder(kube, LEASE_NAME, settings.identity, clock, settings.lease_seconds))
     parts.registry.register(SampleCollector(parts.samples))
-    async with served(settings.health_port, parts.state), metrics_served(settings.metrics_port, parts.registry):
+    async with (
+        served(settings.health_port, parts.state),
+        metrics_served(settings.metrics_port, parts.registry),
+        _reporting(settings, clock),
+    ):
         acquiring = asyncio.create_task(parts.lease.acquire())
         await _first_of(stop.wait(), _ended(acquiring))
         if acquiring.done():
@@ -119,6 +136,22 @@ async def run_operator(settings: Settings) -> None:
     log.info("operator stopped")
     if failure is not None:
         raise failure
+
+
+@contextlib.asynccontextmanager
+async def _reporting(settings: Settings, clock: SystemClock) -> AsyncIterator[None]:
+    """Serve reports, on standby too. With a client of its own: what browsers wait for delays nothing else."""
+    if not settings.report_port:
+        yield
+        return
+    kube = KubeClient.connect(settings.own_namespace)
+    access = ReportAccess(AccessReviews(kube, settings.report_audience), clock.monotonic)
+    pages = FreshPages(ResourceReports(kube, settings.namespaces, clock.now).of, rest=_REPORT_REST)
+    try:
+        async with reports_served(settings.report_port, access, pages):
+            yield
+    finally:
+        await kube.close()
 
 
 async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asyncio.Event) -> BaseException | None:

@@ -65,12 +65,19 @@ OWN_ALONE: tuple[Rule, ...] = (
 )
 """Also there, if single namespaces are watched."""
 
+REPORTS: tuple[Rule, ...] = (
+    Rule("authentication.k8s.io", ("tokenreviews",), ("create",)),  # whose token it is
+    Rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),  # whether that user may read the resource
+)
+"""Cluster-wide, if reports are served."""
 
-def needed(namespaces: Sequence[str], own: str) -> tuple[Right, ...]:
+
+def needed(namespaces: Sequence[str], own: str, *, reports: bool = False) -> tuple[Right, ...]:
     """All permissions of an operator that watches these namespaces (empty: all) and keeps its records in ``own``."""
     watched: Sequence[str | None] = namespaces or [None]
     rights = [right for place in watched for right in _in(place, WATCHED)]
     rights += _in(None, () if namespaces else EVERYWHERE)
+    rights += _in(None, REPORTS if reports else ())
     rights += _in(own, OWN + (OWN_ALONE if namespaces else ()))
     return tuple(dict.fromkeys(rights))
 

@@ -3,7 +3,7 @@
 from itertools import product
 from pathlib import Path
 
-from kafka_rebalance.kube.rights import EVERYWHERE, OWN, OWN_ALONE, WATCHED, Right, needed
+from kafka_rebalance.kube.rights import EVERYWHERE, OWN, OWN_ALONE, REPORTS, WATCHED, Right, needed
 
 GROUP = "kafkarebalance.dev"
 
@@ -25,6 +25,15 @@ class TestNeeded:
         assert not [right for right in rights if right.resource == "customresourcedefinitions"]
         assert Right("create", "", "events", "ops") in rights
 
+    def test_reports(self):
+        """Reviews belong to no namespace."""
+        for namespaces in ((), ("a",)):
+            more = set(needed(namespaces, "ops", reports=True)) - set(needed(namespaces, "ops"))
+            assert {str(right) for right in more} == {
+                "create tokenreviews.authentication.k8s.io",
+                "create subjectaccessreviews.authorization.k8s.io",
+            }
+
     def test_its_own_namespace_may_be_watched(self):
         rights = needed(("ops",), "ops")
         assert len(rights) == len(set(rights))
@@ -44,6 +53,7 @@ class TestDocumented:
         places = {
             "watched namespaces": WATCHED,
             "cluster, if all namespaces are watched": EVERYWHERE,
+            "cluster, if reports are served": REPORTS,
             "own namespace": OWN,
             "own namespace, if single namespaces are watched": OWN_ALONE,
         }

@@ -24,7 +24,7 @@ from kafka_rebalance.kube.api_errors import DryRunUnsupported, Forbidden
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.installation import Installation
 from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME
-from kafka_rebalance.kube.rights import needed
+from kafka_rebalance.kube.rights import Right, needed
 
 _SKEW = timedelta(minutes=1)
 """Tolerated difference between the clocks of two machines. The result is only printed."""
@@ -54,34 +54,39 @@ class Answer:
 @click.command("check-install")
 @watched_namespaces
 @click.option("--own-namespace", help="Namespace of the operator's records. [default: the namespace of this Pod]")
+@click.option("--reports", is_flag=True, help="The operator serves reports (--report-port), which needs more rights.")
 @click.option("--timeout", type=duration(), default="0s", show_default=True, help="How long to wait for a leader.")
-def check_install(namespaces: tuple[str, ...], own_namespace: str | None, timeout: int) -> None:
+def check_install(namespaces: tuple[str, ...], *, own_namespace: str | None, reports: bool, timeout: int) -> None:
     """Verify the installation of the operator with its service account.
 
     Checks the CRDs, every right that the operator needs, a server-side dry run of a KafkaRebalance, and the leader
     lease. Exits with 4 if a check fails.
     """
-    if not asyncio.run(_check(namespaces, own_namespace, timeout)):
+    if not asyncio.run(_check(namespaces, own_namespace, timeout, reports=reports)):
         sys.exit(EXIT_NO)
 
 
-async def _check(namespaces: Sequence[str], own_namespace: str | None, seconds: int) -> bool:
+async def _check(namespaces: Sequence[str], own_namespace: str | None, seconds: int, *, reports: bool) -> bool:
     """Print each result as it arrives. Returns whether all checks passed."""
     good = True
     async with connected(own_namespace) as kube:
-        async for answer in answers(kube, namespaces, seconds):
+        async for answer in answers(kube, namespaces, seconds, reports=reports):
             click.echo(str(answer))
             good = good and answer.well is not False
     return good
 
 
-async def answers(kube: KubeClient, namespaces: Sequence[str], seconds: int = 0) -> AsyncIterator[Answer]:
+async def answers(
+    kube: KubeClient, namespaces: Sequence[str], seconds: int = 0, *, reports: bool = False
+) -> AsyncIterator[Answer]:
     """All checks, in the order in which one would fix them. ``seconds``: how long to wait for a leader."""
     installation = Installation(kube)
     yield await _served(installation)
     for plural in _PLURALS:
         yield await _same_definition(installation, plural)
-    for answer in await _rights(kube, installation, namespaces):
+    for answer in await _rights(
+        kube, installation, needed(namespaces, kube.namespace, reports=reports), in_words(namespaces)
+    ):
         yield answer
     yield await _dry_run(kube, installation)
     yield await _leader(kube, seconds)
@@ -108,13 +113,12 @@ async def _same_definition(installation: Installation, plural: str) -> Answer:
     return Answer(True, f"CRD {name} matches this version")
 
 
-async def _rights(kube: KubeClient, installation: Installation, namespaces: Sequence[str]) -> list[Answer]:
-    rights = needed(namespaces, kube.namespace)
+async def _rights(kube: KubeClient, installation: Installation, rights: Sequence[Right], watched: str) -> list[Answer]:
     allowed = await asyncio.gather(*map(installation.may, rights))
     missing = [right for right, may in zip(rights, allowed, strict=True) if not may]
     if missing:
         return [Answer(False, f"not allowed: {right}") for right in missing]
-    scope = f"for {in_words(namespaces)} and the records in {kube.namespace}"
+    scope = f"for {watched} and the records in {kube.namespace}"
     return [Answer(True, f"all {len(rights)} rights are granted, {scope}")]
 
 

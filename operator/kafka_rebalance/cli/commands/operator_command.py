@@ -60,6 +60,19 @@ def _port_option(option: str, text: str) -> Callable[[Callable[..., None]], Call
 @_port_option("--health-port", "Port for GET /livez and GET /readyz, which answer 200, or 503 with the reasons.")
 @_port_option("--metrics-port", "Port for GET /metrics, in the formats of Prometheus.")
 @click.option(
+    "--report-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default="0: none",
+    help="Port for GET /namespaces/NAMESPACE/kafkarebalances/NAME, the live report of a KafkaRebalance. Requests need "
+    "the bearer token of a user who may get it.",
+)
+@click.option(
+    "--report-audience",
+    metavar="AUDIENCE",
+    help="Accept only tokens for this audience on --report-port. [default: tokens for the API server]",
+)
+@click.option(
     "--require-connections",
     is_flag=True,
     help="Accept connections from KafkaConnections only: a resource with an inline connection is refused.",
@@ -74,6 +87,8 @@ def operator(
     history: str | None,
     health_port: int,
     metrics_port: int,
+    report_port: int,
+    report_audience: str | None,
     require_connections: bool,
     log_level: str,
     log_format: str,
@@ -94,5 +109,7 @@ def operator(
         require_connections,
         history,
         metrics_port,
+        report_port,
+        report_audience,
     )
     asyncio.run(run_operator(settings))

@@ -7,15 +7,19 @@ safe as killing it: the next start goes on from the records.
 import asyncio
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
+from kafka_rebalance.cli.commands.reported_runs import report_of_resource
+from kafka_rebalance.cli.commands.served_reports import HOST, report_served
 from kafka_rebalance.cli.exit_codes import EXIT_NO
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.cli.options.connection_options import optional_kafka_connection
 from kafka_rebalance.cli.options.log_options import log_options
+from kafka_rebalance.cli.options.resource_lookup import ApiServer, ResourceScope
 from kafka_rebalance.cli.tables.progress_screen import ProgressScreen
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.telemetry.logs import configure_logging
@@ -35,6 +39,13 @@ _INTERRUPTED = 130
 @optional_kafka_connection
 @click.option("--load-models", metavar="URI", help="Directory or s3:// URI with the load models of the pipeline.")
 @click.option("--history", metavar="URI", help="Lake, a directory or s3:// URI, that gets the steps of the ended run.")
+@click.option(
+    "--serve",
+    "port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Serve the report of the run on this port of 127.0.0.1, always up to date, until it ends.",
+)
 @log_options(["debug", "info", "warning", "error"], "error")
 def run(
     file: BinaryIO,
@@ -44,6 +55,7 @@ def run(
     connection: ConnectionSettings | None,
     load_models: str | None,
     history: str | None,
+    port: int | None,
     log_level: str,
     log_format: str,
 ) -> None:
@@ -60,8 +72,16 @@ def run(
     if connection is not None:
         manifests = with_bootstrap_servers(manifests, connection.bootstrap_servers)
     settings = LocalSettings(records, rollback, load_models, history)
+    namespace, name = manifests.where
+    scope = ResourceScope(ApiServer(directory=records), namespace)
 
     async def follow(screen: ProgressScreen) -> int:
+        async with report_served(port or 0, partial(report_of_resource, scope, name, None, None)):
+            if port is not None:
+                click.echo(f"http://{HOST}:{port}/ shows the report until the run ends", err=True)
+            return await carry_out(screen)
+
+    async def carry_out(screen: ProgressScreen) -> int:
         stop = asyncio.Event()
         running = asyncio.create_task(
             run_locally(

@@ -1,13 +1,16 @@
 """kafka-rebalance run: what it prints, its exit codes, and Ctrl-C."""
 
 import signal
+import socket
 from unittest.mock import patch
 
+import aiohttp
 import pytest
+from e2e.bench.ports import release_port, reserve_port
 from tests.fakes.shared_clusters import Cluster
 from tests.fakes.whole_program import run_program
 
-from kafka_rebalance.app import local_run
+from kafka_rebalance.app import fresh_pages, local_run
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution import list_state
 from kafka_rebalance.kafka import admin
@@ -199,3 +202,43 @@ class TestRecords:
         done = run_program("status", "r", "--records", str(tmp_path / "misspelt"))
         assert done.code == 3
         assert "has no records of kafka-rebalance run" in done.err
+
+
+class TestServe:
+    """The report of the run, while it runs; `test_served_reports.py` has the page."""
+
+    @pytest.fixture
+    def port(self):
+        number = reserve_port()
+        yield number
+        release_port(number)
+
+    def test_while_steps_are_sent(self, call, port, monkeypatch):
+        """From before there is a plan; then with its partitions."""
+        monkeypatch.setattr(fresh_pages, "_FRESH_SECONDS", -1.0)
+        seen = []
+
+        class Looking(Cluster):
+            async def alter_reassignments(self, orders):
+                answers = await super().alter_reassignments(orders)
+                async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/") as answer:
+                    seen.append((answer.status, await answer.text()))
+                return answers
+
+        one_by_one = MANIFEST.replace("}}\n", "}, execution: {parallelPartitionCount: 1}}\n")
+        done = call(Looking((1, 2, 3, 4), t=BEFORE), "--serve", str(port), text=one_by_one)
+        assert (done.code, done.err) == (0, f"http://127.0.0.1:{port}/ shows the report until the run ends\n")
+        assert {status for status, _ in seen} == {200}
+        for _, page in seen:
+            assert "<h1>KafkaRebalance default/r</h1>" in page
+            assert '<meta http-equiv="refresh" content="5">' in page
+        assert "4 of 4 partitions that change" in seen[-1][1]
+
+    def test_the_port_is_taken(self, call, port):
+        """Nothing has begun then."""
+        kafka = Cluster((1, 2, 3, 4), t=BEFORE)
+        with socket.create_server(("127.0.0.1", port)):
+            done = call(kafka, "--serve", str(port))
+        assert done.code == 1
+        assert f"cannot listen on --serve {port}" in done.err
+        assert kafka.lists("t") == BEFORE
