@@ -1,6 +1,6 @@
 """The operator's live page in a real browser, against a running rebalance.
 
-`e2e/test_run.py` opens the page of `run --serve`, `e2e/test_report_page.py` the report as a file.
+`e2e/test_run.py` reads the page of `run --serve`; `e2e/test_report_page.py` opens the report as a file.
 """
 
 import urllib.error
@@ -19,7 +19,7 @@ from e2e.bench.waiting import wait_until
 from e2e.rebalance import KIND, NAMESPACE
 from e2e.world import BIG, FAST, World
 
-pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
+pytestmark = [pytest.mark.brokers, pytest.mark.apiserver, pytest.mark.campaign]
 
 REVIEWS = "tokenreviews.authentication.k8s.io,subjectaccessreviews.authorization.k8s.io"
 

@@ -6,7 +6,7 @@
 #   prerequisites.sh python bench    for the demo and the tests
 #   prerequisites.sh bench node      for `make e2e-node`
 #   prerequisites.sh brokers         for `make demo-local`
-#   prerequisites.sh browser         for the test of the report's page in `make e2e`
+#   prerequisites.sh browser         for the tests of pages in `make e2e`
 set -eu
 
 missing=""

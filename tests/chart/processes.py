@@ -21,7 +21,8 @@ from e2e.bench.kube import KubeCluster, KubectlError
 from e2e.bench.ports import release_port, reserve_port
 from e2e.bench.process import Child
 
-_HEALTH_PORT, _METRICS_PORT = "--health-port=", "--metrics-port="
+_HEALTH_PORT = "--health-port="
+_PORTS = {_HEALTH_PORT, "--metrics-port=", "--report-port="}
 _TURN_SECONDS = 0.2
 
 
@@ -104,7 +105,7 @@ class PodProcesses:
         name = pod["metadata"]["name"]
         program, *rest = [*container["command"], *container["args"]]
         options = [f"{argument.partition('=')[0]}=" for argument in rest]
-        ports = {option: reserve_port() for option in options if option in {_HEALTH_PORT, _METRICS_PORT}}
+        ports = {option: reserve_port() for option in options if option in _PORTS}
         rest = [
             f"{option}{ports[option]}" if option in ports else argument
             for option, argument in zip(options, rest, strict=True)

@@ -166,6 +166,9 @@ class TestAllNamespaces:
         helm(*test, kubeconfig=admin)
         assert "FAIL" not in pods.said(f"{NAME}-test")
         assert "(server-side dry run) is accepted" in pods.said(f"{NAME}-test")
+        helm(*documented("docs/live-page.md", "upgrade"), kubeconfig=admin)
+        helm(*test, kubeconfig=admin)
+        assert "FAIL" not in pods.said(f"{NAME}-test")
         apply_rebalance(cluster, "default", "a", priority=1)
         assert cluster.get(REBALANCE, "a")["spec"]["priority"] == 1
 

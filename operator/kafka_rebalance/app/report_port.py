@@ -91,7 +91,7 @@ class ReportPort:
                 return _refused(429, "too many requests with other tokens", _AGAIN)
 
     async def _sent(self, request: web.Request, response: web.Response) -> web.Response:
-        """A browser that does not read what it asked for must not occupy its place among the requests for ever."""
+        """Until the browser has it, has gone or is too slow: it occupies a place among the requests meanwhile."""
         try:
             async with asyncio.timeout(_SEND_SECONDS):
                 await response.prepare(request)
@@ -99,6 +99,8 @@ class ReportPort:
         except TimeoutError:
             if request.transport is not None:
                 request.transport.abort()
+        except ConnectionError:
+            pass
         return response
 
     def _log(self, error: RebalanceError) -> None:

@@ -6,6 +6,7 @@
 import asyncio
 import logging
 import socket
+import struct
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -198,10 +199,10 @@ class TestBounds:
             assert [(await task)[0] for task in waiting] == [200, 200]
             assert (await setting.ask())[0] == 200
 
-    async def test_who_does_not_read_the_answer(self, setting, monkeypatch):
-        """Ends, and the next request is answered."""
+    @asynccontextmanager
+    async def one_who_does_not_read(self, setting, monkeypatch):
+        """The connection of a browser that gets the first bytes of a large page, the only request at that time."""
         monkeypatch.setattr(report_port, "_MOST_REQUESTS", 1)
-        monkeypatch.setattr(report_port, "_SEND_SECONDS", 0.2)
 
         class Large(FreshPages):
             async def page(self, which):
@@ -212,9 +213,27 @@ class TestBounds:
             with socket.create_connection(("127.0.0.1", setting.port)) as silent:
                 silent.sendall(f"GET {PAGE} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {ANN}\r\n\r\n".encode())
                 assert await asyncio.to_thread(silent.recv, 100)
-                while (found := (await setting.ask("other"))[0]) == 429:
-                    pass
-                assert found == 401
+                yield silent
+
+    async def test_who_goes(self, setting, monkeypatch, caplog):
+        """A closed window is no error."""
+        async with self.one_who_does_not_read(setting, monkeypatch) as silent:
+            assert (await setting.ask("other"))[0] == 429
+            silent.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            silent.close()
+            while (found := (await setting.ask("other"))[0]) == 429:
+                pass
+            assert found == 401
+        assert caplog.records == []
+
+    async def test_who_does_not_read_the_answer(self, setting, monkeypatch, caplog):
+        """Ends, and the next request is answered."""
+        monkeypatch.setattr(report_port, "_SEND_SECONDS", 0.2)
+        async with self.one_who_does_not_read(setting, monkeypatch):
+            while (found := (await setting.ask("other"))[0]) == 429:
+                pass
+            assert found == 401
+        assert caplog.records == []
 
     async def test_port_taken(self, setting):
         with (
