@@ -1,7 +1,7 @@
-"""Web pages of reports that somebody looks at while they change: bounded work, however many ask.
+"""Web pages of reports that change while users look at them. The work is bounded, however many requests there are.
 
-A page is made one at a time, in a thread of its own, and not again before it is some seconds old. It is made for those
-who ask only: nobody looks, no work.
+Pages are made only on request, one at a time, in a separate thread. A page is served for some seconds before it is made
+again.
 """
 
 import asyncio
@@ -39,8 +39,7 @@ class _Kept:
 class FreshPages(Generic[Which]):
     """``make`` gives the report of one of them; what it raises is raised, and nothing is kept then.
 
-    ``rest``: after a page, the next one is begun only when this many times as long has passed as it took: other work is
-    slowed down by little.
+    ``rest``: the pause after a page, as a multiple of the time that it took. It leaves time for other work.
     """
 
     def __init__(self, make: Callable[[Which], Awaitable[Report]], *, rest: float = 0.0) -> None:

@@ -1,7 +1,7 @@
-"""Whether the bearer of a token may see the report of a KafkaRebalance: who may read the resource may.
+"""Decides whether the user of a bearer token may see the report of a KafkaRebalance, as the API server reviews it.
 
-The API server decides, by reviews. Its answers are kept for some seconds, and reviews are limited: they are requests of
-the operator's own account, and requests with made-up tokens must not use up what the operator needs itself.
+The answers are cached for some seconds. Reviews are limited in rate, because they are requests of the operator's own
+account: requests with invalid tokens must not use up the share of the API server that the operator needs itself.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class ReportAccess:
 
     async def of(self, token: str, namespace: str, name: str) -> Access:
         """Raises what the API server's client raises; that is not kept."""
-        # Not the token itself: it must not be found in the memory of the operator long after it was used.
+        # A hash, so that tokens do not stay in the memory of the operator.
         key = hashlib.sha256(f"{namespace}/{name}/{token}".encode()).digest()
         answer, until = self._answers.get(key, (Access.BUSY, float("-inf")))
         now = self._monotonic()

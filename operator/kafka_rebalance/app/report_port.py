@@ -1,8 +1,7 @@
 """``GET /namespaces/NAMESPACE/kafkarebalances/NAME``: the report of a KafkaRebalance, which reloads itself. Only reads.
 
-Each request has a bearer token of a Kubernetes user, who must be permitted to ``get`` that KafkaRebalance. There are no
-cookies and no login, so no page from elsewhere can use the access of a browser. The operator reads with a client of its
-own, and an answer to the engines never waits for one to a browser.
+Each request has the bearer token of a Kubernetes user, who must be permitted to ``get`` that KafkaRebalance. There are
+no cookies and no login, so other web pages cannot use a browser's access.
 """
 
 import asyncio
