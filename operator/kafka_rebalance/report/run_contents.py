@@ -46,7 +46,7 @@ def run_facts(status: KafkaRebalanceStatus) -> list[Fact]:
     ready = find_condition(status.conditions, ConditionType.READY)
     if ready is not None:
         facts.append(Fact("Now", ready.message or ready.reason))
-    if status.plan is not None and status.plan.eta:
+    if status.plan is not None and status.plan.eta and status.completed_at is None:
         facts.append(Fact("Duration at the current throttle", f"{status.plan.eta} (by {status.plan.eta_source})"))
     if progress is not None:
         if progress.started_at is not None:

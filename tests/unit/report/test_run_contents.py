@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from tests.unit.cli.commands.resource_runs import ENDED, WAITING, status
+from tests.unit.cli.commands.resource_runs import ENDED, WAITING, plan, status
 from tests.unit.cli.commands.status_runs import NOW
 
 from kafka_rebalance.api.resource_status import (
@@ -58,10 +58,12 @@ class TestFacts:
         assert facts["Partitions above their replication factor"] == "1"
 
     def test_ended(self):
-        """How long it took; no rate any more."""
-        facts = {fact.label: fact.text for fact in run_facts(seen(ENDED, progress=PROGRESS, completed_at=NOW))}
+        """How long it took; no rate any more, and no duration of what is left."""
+        made = plan(eta="0s", eta_source="Throttle")
+        facts = {fact.label: fact.text for fact in run_facts(seen(ENDED, made, progress=PROGRESS, completed_at=NOW))}
         assert facts["Ended"] == "2026-01-01T12:00:00Z, after 2m"
         assert "Rate" not in facts
+        assert "Duration at the current throttle" not in facts
 
 
 class TestNext:
