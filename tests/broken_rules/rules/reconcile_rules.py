@@ -47,6 +47,49 @@ RECONCILE_RULES = (
         ("tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestLateCalls::test_a_deletion_waits_for_them",),
     ),
     BrokenRule(
+        "log-dir-rollback",
+        "A rollback and an undo lead to the log dirs from before the run.",
+        "execution/log_dir_moves.py",
+        "return move.after if direction is Direction.FORWARD else move.origin",
+        "return move.after",
+        (
+            "tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestRollback::test_an_undo",
+            "tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestRollback::test_a_deletion_in_the_middle",
+        ),
+    ),
+    BrokenRule(
+        "log-dirs-of-others",
+        "A replica that others have moved to another log dir stays there.",
+        "execution/log_dir_moves.py",
+        "if place.at not in known and not comes:",
+        "if place.at is None and not comes:",
+        (
+            "tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestRollback::test_what_others_moved_since_is_theirs",
+        ),
+    ),
+    BrokenRule(
+        "log-dir-rate-restored",
+        "The rate of copies between log dirs is restored when the broker copies nothing any more.",
+        "reconcile/throttle/throttle_keeper.py",
+        "for broker in self._log_dirs_busy & found.keys():",
+        "for broker in found:",
+        (
+            "tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestRollback::test_an_undo",
+            "tests/unit/reconcile/test_engine_log_dirs.py::TestPaused::test_no_new_move_starts",
+        ),
+    ),
+    BrokenRule(
+        "no-start-to-record",
+        "That the start of a run could not be recorded is over when nothing is to be sent any more.",
+        "reconcile/sending.py",
+        "self._lifecycle.no_start(rebalance)",
+        "pass",
+        (
+            "tests/unit/reconcile/test_engine_problems.py::test_a_start_that_need_not_be_recorded_any_more",
+            "tests/unit/reconcile/test_engine_problems.py::test_a_start_that_waits",
+        ),
+    ),
+    BrokenRule(
         "cordon-of-the-dead",
         "The cordon of a dead broker is in the throttle ledger before its run ends.",
         "reconcile/act/closing.py",

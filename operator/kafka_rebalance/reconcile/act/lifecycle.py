@@ -183,8 +183,6 @@ class Lifecycle:
             await self._resources.announce(rebalance, outcome)
         # Without an await from here on: a closed run whose plan is still loaded would be cancelled.
         rebalance.record = replace(rebalance.record, run=closed)
-        # No stage of the run is tried again, so none of them would end its problem.
-        rebalance.memory = replace(rebalance.memory, problem=None)
         log.info("%s: %s (%d partitions left alone)", rebalance.name, outcome, len(skipped_partitions(rebalance)))
         self._put_plan_away(rebalance)
 
