@@ -170,12 +170,6 @@ class TestRecords:
         assert (done.code, done.err) == (0, "")
         assert shown in done.out
 
-    def test_undo_is_a_rollback(self, records):
-        """No operator would see the order."""
-        done = run_program("undo", "r", *records)
-        assert done.code == 2
-        assert "kafka-rebalance run --rollback" in done.err
-
     @pytest.mark.parametrize(
         ("command", "said"),
         [
