@@ -125,12 +125,14 @@ class Judge:
     def _note_end(self, run):
         """A success keeps its cordons, even if its resource is edited or deleted before its status says so.
 
+        So does a run that is abandoned: the brokers are those of the run, not those of a spec that was edited since.
+
         What was taken over goes back to where it was before both, until a run of the successor has ended.
         """
         if run.open:
             return
         self.log_dirs.ended(run)
-        if run.outcome is RunOutcome.SUCCEEDED:
+        if run.outcome in {RunOutcome.SUCCEEDED, RunOutcome.ABANDONED}:
             self.emptied.update(run.cordoned)
         before = self.inherited.pop(run.uid, {}) | self.first.get((run.uid, run.run_id), {})
         if run.outcome is RunOutcome.ROLLED_BACK:
