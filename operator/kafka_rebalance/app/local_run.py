@@ -137,8 +137,13 @@ async def _apply(kube: DirectoryObjects, manifests: LocalManifests, order: Local
     for plural in (CONNECTIONS, REASSIGNMENT_THROTTLES):
         for body in await kube.list_resources(plural):
             metadata = body["metadata"]
-            if (plural, metadata["namespace"], metadata["name"]) not in kept:
-                await kube.delete_resource(plural, metadata["namespace"], metadata["name"], metadata["uid"])
+            where = (plural, metadata["namespace"], metadata["name"])
+            if where not in kept:
+                await kube.delete_resource(*where, metadata["uid"])
+            elif "deletionTimestamp" in metadata:
+                # A run deleted it at its end, and was killed before the configs were restored. A resource that is being
+                # deleted limits nothing, so the file creates a new one. The ledger knows what is left to restore.
+                await kube.patch_finalizers(*where, (), metadata["resourceVersion"])
     for plural, other in manifests.others:
         await kube.apply(plural, other)
     stored = await kube.get(REBALANCES, namespace, name)

@@ -25,6 +25,7 @@ from kafka_rebalance.reconcile.engine import ClusterEngine
 BEFORE = [[1]] * 4 + [[2]] * 4
 """On brokers 1 to 4: four replicas move."""
 R = (REBALANCES, "default", "r")
+LIMITS = (REASSIGNMENT_THROTTLES, "default", "limits")
 KAFKA = {"kafka": {"bootstrapServers": "kafka:9092"}}
 ONE_AT_A_TIME = {"execution": {"parallelPartitionCount": 1}}
 
@@ -229,6 +230,52 @@ class TestEditedFile:
         await terminal.run(stops=lambda _: bool(kafka.flying), then=look, others=throttle(followerRate="2Mi"))
         assert seen[0][1] == str(2 * 2**20)
         assert kafka.values == {(1, REPLICATION_RATES[0]): "12345678"}
+
+
+class TestKilledAtTheEnd:
+    """The end of a run deletes the throttle resource. A second Ctrl-C, or a kill, comes before it has restored it."""
+
+    @pytest.fixture
+    async def killed(self, terminal, kafka):
+        with pytest.raises(asyncio.CancelledError):
+            await terminal.run(cuts=lambda _: bool(kafka.altered), others=throttle(followerRate="2Mi"), **ONE_AT_A_TIME)
+        assert kafka.values != {}
+        kube = DirectoryClient(terminal.directory, SystemClock().now)
+        (body,) = await kube.list_resources(REASSIGNMENT_THROTTLES)
+        assert await kube.delete_resource(*LIMITS, body["metadata"]["uid"])
+        assert (await kube.get(*LIMITS))["metadata"]["finalizers"] != []
+        await kube.close()
+
+    @pytest.mark.usefixtures("killed")
+    async def test_the_next_run_has_the_rates_of_the_file(self, terminal, kafka):
+        """And not those that apply without a throttle resource."""
+        alter, rates = kafka.alter_reassignments, set()
+
+        async def watched(orders):
+            rates.update(rate for (_, name), rate in kafka.values.items() if name == REPLICATION_RATES[1])
+            return await alter(orders)
+
+        kafka.alter_reassignments = watched
+        ended = await terminal.run(others=throttle(followerRate="2Mi"), **ONE_AT_A_TIME)
+        assert (ended.end, ended.throttled, terminal.moved) == (End.DONE, False, 4)
+        assert rates == {str(2 * 2**20)}
+        assert kafka.values == {}
+
+    @pytest.mark.usefixtures("killed")
+    async def test_freeze_in_the_file_counts(self, terminal):
+        """The partition that has begun ends, and no other begins."""
+        frozen = throttle(followerRate="2Mi", freeze=True)
+        ended = await terminal.run(stops=lambda state: state == "Frozen", others=frozen, **ONE_AT_A_TIME)
+        assert (ended.end, terminal.moved) == (End.AT_REST, 1)
+
+    @pytest.mark.usefixtures("killed")
+    async def test_a_file_without_it(self, terminal, kafka):
+        """Its rates are restored, as after an end without a kill."""
+        assert (await terminal.run()).end is End.DONE
+        assert kafka.values == {}
+        kube = DirectoryClient(terminal.directory, SystemClock().now)
+        assert await kube.list_resources(REASSIGNMENT_THROTTLES) == []
+        await kube.close()
 
 
 class TestSecondTerminal:
