@@ -5,6 +5,7 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.unit.reconcile.origin_runs import FAST, ONE, OTHERS, by_an_earlier_version, deleted, undone
 
+from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.kube.store import OriginStore, RunStore
@@ -166,6 +167,48 @@ class TestLastSuccess:
         assert kafka.lists("t") != [[1, 2, 3]] * 4
         await undone(operator)
         assert kafka.lists("t") == [[1, 2, 3]] * 4
+
+
+class TestSupersededUndo:
+    """An edit ends an undo, and with it the order to undo: the plan of the new run may be the one that was undone."""
+
+    @pytest.fixture
+    async def cut(self, monkeypatch):
+        """Everything is back, and the first removal of the order fails; returns the operator and whether it has."""
+        operator, failed = OperatorInMemory(KafkaInMemory((1, 2), t=[[1]] * 4)), []
+        operator.apply(execution=ONE)
+        await operator.until("Succeeded")
+        operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
+        await operator.until_true(lambda: operator.kafka.lists("t") == [[1]] * 4)
+        assert operator.run.undo
+        assert operator.run.open
+        annotate = operator.kube.annotate
+
+        async def fails_once(*asked):
+            if not failed:
+                failed.append(asked)
+                raise Transient("ApiServerUnreachable", "no answer")
+            found = await annotate(*asked)
+            operator.see(operator.kube.resources[asked[:3]])
+            return found
+
+        monkeypatch.setattr(operator.kube, "annotate", fails_once)
+        return operator, failed
+
+    @pytest.mark.parametrize("killed", [False, True])
+    async def test_the_new_run_is_not_undone(self, cut, killed):
+        operator, failed = cut
+        superseded = operator.run.plan_hash
+        operator.edit(topics={"include": ["t"]})
+        await operator.until_true(lambda: bool(failed))
+        if killed:
+            operator.restart()
+        await operator.until("Succeeded")
+        assert operator.run.plan_hash == superseded
+        for _ in range(10):
+            await operator.round()
+        assert operator.state == "Succeeded"
+        assert sorted(operator.kafka.lists("t")) == [[1], [1], [2], [2]]
 
 
 class TestRunsOfAnEarlierVersion:

@@ -218,7 +218,8 @@ class Lifecycle:
     async def begin(self, rebalance: Rebalance, planned: Planned) -> None:
         """Open the run of this plan, or go on with it in an open run. The plan is stored already.
 
-        The record of the run goes last. Its cordons are those of now: the plan was made beside the rounds.
+        The record of the run goes last. Its cordons are those of now: the plan was made beside the rounds. An order to
+        undo that the plan supersedes is removed first: the new plan may have the same hash.
         """
         before, uid, run = rebalance.record.run, rebalance.uid, planned.run
         same = before is not None and before.run_id == run.run_id
@@ -226,14 +227,14 @@ class Lifecycle:
             last_success = before.last_to_undo if same or run.started_at is None else None
             run = replace(run, cordoned=before.cordoned, last_success=last_success)
         origins: Mapping[TopicPartition, Origin] = rebalance.record.origins if same else {}
+        if before is not None and before.open and before.undo:
+            await self._resources.clear_undo(rebalance)
         self._in_doubt(rebalance)
         if planned.origins.keys() != origins.keys():
             origins = await self._stores.origins.replace(uid, run.run_id, planned.origins.values())
         await self._stores.runs.save(run)
         await self._handed_over.use_up(planned.inherited_from)
         await self._forget_older(rebalance, run)
-        if before is not None and before.open and before.undo:
-            await self._resources.clear_undo(rebalance)
         opened = await asyncio.to_thread(opened_run_of, run, planned.plan, planned.ref, origins)
         self._put_plan_away(rebalance)
         rebalance.record = replace(rebalance.record, run=run, was_read=True, loaded_run=opened, origins=origins)
