@@ -9,11 +9,10 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import RebalanceError, Refused, Transient
+from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -23,6 +22,7 @@ from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import already_done, undo_ordered
 from kafka_rebalance.reconcile.decide.run_once import completed_key, outlived, restored_run
+from kafka_rebalance.reconcile.decide.teardown import expired, lets_go
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
 from kafka_rebalance.reconcile.state.memory import Planned, Problem
@@ -35,8 +35,7 @@ _REFUSED_SECONDS = 15.0
 _SOONEST_SECONDS = 0.5
 _TERMINATING_SECONDS = 5.0
 _START = "record the start"
-_CANCEL_TIME = timedelta(minutes=2)
-"""The time for cancelling after spec.rollback.timeout; the finalizer then goes even if reassignments remain."""
+_DAMAGED = {Reason.STORED_PLAN_MISSING, Reason.STORED_STATE_CORRUPT}
 
 
 class Lifecycle:
@@ -58,7 +57,7 @@ class Lifecycle:
         ``connected`` False: Kafka cannot be reached, so only what needs no Kafka can end.
         """
         desired, memory = rebalance.desired, rebalance.memory
-        let_go = desired.metadata.let_go_ordered or self._expired(rebalance, connected=connected)
+        let_go = desired.metadata.let_go_ordered or expired(rebalance, self._clock.now(), connected=connected)
         unchanged = memory.prepared == desired.change_key and not (desired.deleting and let_go)
         if unchanged and self._clock.monotonic() < memory.retry_at:
             return
@@ -66,12 +65,11 @@ class Lifecycle:
             memory = replace(memory, problem=None, retry_at=float("-inf"))
         rebalance.memory = replace(memory, prepared=desired.change_key)
         async with self.problems_of(rebalance, "prepare"):
-            if rebalance.desired.deleting and rebalance.memory.planning is not None:
-                await self._stop_planning(rebalance)
-            await self._read(rebalance)
             if rebalance.desired.deleting:
-                await self._tear_down(rebalance, connected=connected)
-            elif not rebalance.desired.has_finalizer:
+                await self._end(rebalance, connected=connected)
+                return
+            await self._read(rebalance)
+            if not rebalance.desired.has_finalizer:
                 await self._resources.add_finalizer(rebalance)
             elif rebalance.record.open_run is not None:
                 await self._load_plan(rebalance, rebalance.record.open_run)
@@ -335,6 +333,23 @@ class Lifecycle:
         self._put_plan_away(rebalance)
         rebalance.record = replace(rebalance.record, was_read=False)
 
+    async def _end(self, rebalance: Rebalance, *, connected: bool) -> None:
+        """Begin the deletion. One that leaves Kafka as it is needs no records: damaged ones stay as they are."""
+        try:
+            if rebalance.memory.planning is not None:
+                await self._stop_planning(rebalance)
+            await self._read(rebalance)
+            await self._tear_down(rebalance, connected=connected)
+        except Permanent as damaged:
+            await self._check_terminating(rebalance)
+            if damaged.reason not in _DAMAGED or not lets_go(rebalance, self._clock.now(), connected=connected):
+                raise
+            if rebalance.desired.has_finalizer:
+                where = self._stores.runs.how_to_see(rebalance.uid)
+                log.warning("%s: let go, its records stay (%s): %s", rebalance.name, where, damaged.message)
+                await self._resources.announce(rebalance, RunOutcome.ABANDONED)
+                await self._resources.remove_finalizer(rebalance)
+
     async def _tear_down(self, rebalance: Rebalance, *, connected: bool) -> None:
         if rebalance.record.run is None:
             self._in_doubt(rebalance)
@@ -350,7 +365,7 @@ class Lifecycle:
             await self.remove_finalizer_and_records(rebalance)
             return
         await self._check_terminating(rebalance)
-        if self._abandoned(rebalance, connected=connected):
+        if lets_go(rebalance, self._clock.now(), connected=connected):
             heir = rebalance.assessment.successor if direction_of(rebalance) is not None else None
             await self.close(rebalance, RunOutcome.ABANDONED, heir.uid if heir is not None else None)
             await self.remove_finalizer_and_records(rebalance)
@@ -364,18 +379,6 @@ class Lifecycle:
             namespace = rebalance.desired.metadata.namespace
             terminating = await self._resources.namespace_or_crd_terminating(REBALANCES, namespace)
             rebalance.memory = replace(rebalance.memory, terminating=terminating, terminating_checked_at=now)
-
-    def _abandoned(self, rebalance: Rebalance, *, connected: bool) -> bool:
-        """Whether Kafka is left as it is: by the policy, by order, or because the time is over."""
-        asked = direction_of(rebalance) is None or rebalance.desired.metadata.let_go_ordered
-        return asked or self._expired(rebalance, connected=connected)
-
-    def _expired(self, rebalance: Rebalance, *, connected: bool) -> bool:
-        """Whether ``rollback.timeout`` ends it: at once without Kafka, else after the time for cancelling."""
-        now, begun = self._clock.now(), rebalance.desired.metadata.deletion_timestamp
-        if rebalance.memory.terminating and begun is not None and now - begun > _CANCEL_TIME:
-            return True
-        return rebalance.desired.timed_out(now if not connected else now - _CANCEL_TIME)
 
     async def inheritance(self, uid: str) -> list[Run]:
         """The runs that were handed over to the resource since its own was planned, the oldest first."""

@@ -11,7 +11,7 @@ from kafka_rebalance.execution.progress import ReplicaBytes, bytes_to_move_back
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.direction import going_back
+from kafka_rebalance.reconcile.decide.direction import direction_of, going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.state.assessment import RollbackBarrier, Successor, Teardown
@@ -20,6 +20,8 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 _RENAMED_WITHIN = timedelta(minutes=5)
 """Between the deletion under the old name and the creation under the new one, whichever comes first."""
+_CANCEL_TIME = timedelta(minutes=2)
+"""The time for cancelling after spec.rollback.timeout; the finalizer then goes even if reassignments remain."""
 
 
 def successors_of(rebalances: Collection[RebalanceView]) -> dict[str, Successor]:
@@ -153,6 +155,20 @@ def teardown_of(rebalance: RebalanceView, seen: Observation, replica_bytes: Repl
     if most is not None and unknown:
         return Teardown(RollbackBarrier.TOO_LARGE, back, tuple(unknown))
     return Teardown(RollbackBarrier.TOO_LARGE if most is not None and back > most else None, back)
+
+
+def lets_go(rebalance: RebalanceView, now: datetime, *, connected: bool) -> bool:
+    """Whether a deletion leaves Kafka as it is: by the policy, by order, or because the time is over."""
+    asked = direction_of(rebalance) is None or rebalance.desired.metadata.let_go_ordered
+    return asked or expired(rebalance, now, connected=connected)
+
+
+def expired(rebalance: RebalanceView, now: datetime, *, connected: bool) -> bool:
+    """Whether ``rollback.timeout`` ends a deletion: at once without Kafka, else after the time for cancelling."""
+    begun = rebalance.desired.metadata.deletion_timestamp
+    if rebalance.memory.terminating and begun is not None and now - begun > _CANCEL_TIME:
+        return True
+    return rebalance.desired.timed_out(now if not connected else now - _CANCEL_TIME)
 
 
 def _goes_back(rebalance: RebalanceView) -> bool:

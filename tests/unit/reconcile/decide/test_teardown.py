@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.fakes.found_by_rounds import found, recorded, remembered
 
-from kafka_rebalance.api.v1alpha1 import FINALIZER
+from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
@@ -14,6 +14,8 @@ from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionStat
 from kafka_rebalance.reconcile.decide.teardown import (
     as_rolled_back,
     awaited_by,
+    expired,
+    lets_go,
     moved_back,
     renamed_from,
     successors_of,
@@ -261,3 +263,32 @@ class TestBarriers:
         """Also if it was changed while a barrier applied."""
         old = dying(0, deletionPolicy=policy, rollback={"maxData": 1})
         assert barrier_of(old, cluster(3, 4), NOON) is None
+
+
+class TestLetsGo:
+    """A deletion that leaves Kafka as it is."""
+
+    @pytest.mark.parametrize("policy", ["Rollback", "Revert"])
+    def test_goes_on(self, policy):
+        assert not lets_go(dying(0, deletionPolicy=policy), NOON + timedelta(days=30), connected=False)
+
+    def test_asked_for(self):
+        """By the policy or by order."""
+        ordered = resource("old", deleting=True, metadata={"annotations": {LET_GO_ANNOTATION: "true"}})
+        for asked in (dying(0, deletionPolicy="Abandon"), ordered):
+            assert lets_go(asked, NOON, connected=True)
+
+    def test_timed_out(self):
+        """At once without Kafka; with it, there is time to cancel what is in flight."""
+        old, end = dying(0, rollback={"timeout": "1h"}), NOON + timedelta(hours=1)
+        assert not expired(old, end, connected=False)
+        assert expired(old, end + timedelta(seconds=1), connected=False)
+        assert not expired(old, end + timedelta(minutes=2), connected=True)
+        assert expired(old, end + timedelta(minutes=2, seconds=1), connected=True)
+        assert lets_go(old, end + timedelta(minutes=2, seconds=1), connected=True)
+
+    def test_with_its_namespace(self):
+        """The time for cancelling begins with the deletion."""
+        old = remembered(dying(0), terminating=True)
+        assert not expired(old, NOON + timedelta(minutes=2), connected=True)
+        assert expired(old, NOON + timedelta(minutes=2, seconds=1), connected=True)

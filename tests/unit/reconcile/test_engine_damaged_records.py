@@ -1,0 +1,98 @@
+"""A deletion that leaves Kafka as it is needs no records: it ends also where somebody has damaged them."""
+
+from datetime import timedelta
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.unit.reconcile.renamed_resources import SPEC, renamed_half_way
+
+from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION, REBALANCES
+from kafka_rebalance.kube.blobs import KIND_LABEL
+
+R, NEW = (REBALANCES, "kafka", "r"), (REBALANCES, "kafka", "new")
+ENDS = ("let-go", "Abandon", "timeout", "terminating")
+KINDS = ("run", "plan", "origins")
+
+
+def records(kube, kind):
+    return [body for body in kube.config_maps.values() if body["metadata"]["labels"].get(KIND_LABEL) == kind]
+
+
+def end(operator, how):
+    """What makes a deletion leave Kafka as it is; of the timeouts, the time that they take."""
+    if how == "let-go":
+        operator.order(LET_GO_ANNOTATION, "true")
+    elif how == "Abandon":
+        operator.edit(deletionPolicy="Abandon")
+    elif how == "timeout":
+        operator.edit(rollback={"timeout": "1h"})
+        operator.clock.at += timedelta(hours=2)
+    else:
+        operator.kube.terminating_namespaces.add("kafka")
+        operator.clock.at += timedelta(minutes=5)
+
+
+@pytest.fixture(params=KINDS)
+async def damaged(request):
+    """Half way, one kind of its records is damaged, and it is deleted after a restart."""
+    operator = OperatorInMemory(KafkaInMemory((1, 2), t=[[1]] * 8))
+    operator.apply(execution={"parallelPartitionCount": 1})
+    await operator.until_true(lambda: [2] in operator.kafka.lists("t"))
+    found = records(operator.kube, request.param)
+    assert found
+    for body in found:
+        body["data"] = {"run.json": '{"format": 99}', "index.json": "{}"}
+    operator.restart()
+    operator.delete()
+    return operator
+
+
+async def test_it_waits(damaged):
+    """It cannot move back what it does not know."""
+    await damaged.until("StoredStateCorrupt", "StoredPlanMissing")
+    for _ in range(60):
+        await damaged.round()
+    assert R in damaged.kube.resources
+
+
+@pytest.mark.parametrize("how", ENDS)
+async def test_it_ends_without_them(damaged, how):
+    """The records stay where they are, and nothing is moved any more."""
+    await damaged.until("StoredStateCorrupt", "StoredPlanMissing")
+    before = damaged.kafka.lists("t")
+    end(damaged, how)
+    await damaged.until_true(lambda: R not in damaged.kube.resources)
+    assert damaged.kafka.lists("t") == before
+    assert "Abandoned" in [reason for reason, _ in damaged.kube.events]
+    assert all(records(damaged.kube, kind) for kind in KINDS)
+
+
+async def test_held_by_another_finalizer(damaged):
+    """Ours is removed once, and nothing is written in later rounds."""
+    await damaged.until("StoredStateCorrupt", "StoredPlanMissing")
+    damaged.kube.resources[R]["metadata"]["finalizers"].append("example.com/holds")
+    end(damaged, "let-go")
+    await damaged.until_true(lambda: damaged.kube.resources[R]["metadata"]["finalizers"] == ["example.com/holds"])
+    version, events = damaged.kube.resources[R]["metadata"]["resourceVersion"], len(damaged.kube.events)
+    for _ in range(10):
+        await damaged.round()
+    assert damaged.kube.resources[R]["metadata"]["resourceVersion"] == version
+    assert len(damaged.kube.events) == events
+
+
+@pytest.mark.parametrize("how", ["let-go", "Abandon"])
+async def test_a_resource_that_has_taken_over(how):
+    """It is deleted before it has a plan of its own, and the plan that it took over is gone."""
+    operator = await renamed_half_way()
+    operator.delete()
+    policy = {"deletionPolicy": "Abandon"} if how == "Abandon" else {}
+    operator.apply_another(**SPEC, **policy, takesOver="r")
+    await operator.until_true(lambda: not operator.exists("r"))
+    operator.delete_another()
+    for body in records(operator.kube, "plan"):
+        del operator.kube.config_maps[body["metadata"]["name"]]
+    if how == "let-go":
+        operator.kube.resources[NEW]["metadata"].setdefault("annotations", {})[LET_GO_ANNOTATION] = "true"
+    operator.restart()
+    await operator.until_true(lambda: not operator.exists("new"))
