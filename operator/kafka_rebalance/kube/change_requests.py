@@ -4,8 +4,10 @@ A request is a file. The run applies it, and then removes it. If the run is kill
 again and finds another resource version, or no resource. There is no answer: the command reads the resource again.
 """
 
+import contextlib
 import json
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -18,6 +20,8 @@ from kafka_rebalance.api.v1alpha1 import KINDS
 from kafka_rebalance.kube.record_files import REQUESTS, remove_file, replace_file
 
 _ENDING = ".json"
+_OLD_SECONDS = 3600.0
+"""After this time, an unfinished file is one of a killed command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +52,16 @@ class ChangeRequests:
         return name
 
     def open(self) -> None:
-        """For the run: create the directory, and remove the unfinished files of killed commands."""
+        """For the run: create the directory, and remove the unfinished files of killed commands.
+
+        A command may be about to finish one: new files stay.
+        """
         self._directory.mkdir(mode=0o700, exist_ok=True)
+        before = time.time() - _OLD_SECONDS
         for entry in os.scandir(self._directory):
-            if not entry.name.endswith(_ENDING):
-                os.unlink(entry)
+            with contextlib.suppress(FileNotFoundError):  # finished meanwhile
+                if not entry.name.endswith(_ENDING) and entry.stat().st_mtime < before:
+                    os.unlink(entry)
 
     def waits(self, name: str) -> bool:
         """Whether the request has not been carried out."""

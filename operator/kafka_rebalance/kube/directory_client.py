@@ -5,7 +5,6 @@ for the time of the change. A run may start, end or be killed at any moment.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES, parse_rebalance, parse_throttle
-from kafka_rebalance.errors import Refused, Transient
+from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.change_requests import ChangeRequest, ChangeRequests
 from kafka_rebalance.kube.directory_objects import DirectoryObjects
@@ -116,6 +115,19 @@ async def carry_out_waiting(kube: DirectoryObjects, requests: ChangeRequests) ->
         if request is None:
             log.warning("the request %s is not valid: it is removed", name)
         else:
-            with contextlib.suppress(Conflict):  # the process that asked decides again
-                await carry_out(kube, request)
+            await _carry_out_if_possible(kube, name, request)
         await asyncio.to_thread(requests.remove, name)
+
+
+async def _carry_out_if_possible(kube: DirectoryObjects, name: str, request: ChangeRequest) -> None:
+    """A request that fails for another reason than the disk would always fail, and block those after it."""
+    try:
+        await carry_out(kube, request)
+    except Conflict:
+        pass  # the process that asked decides again
+    except Transient:
+        raise
+    except RebalanceError as error:
+        log.warning("the request %s is refused, and removed: %s", name, error.message)
+    except Exception:
+        log.exception("the request %s cannot be carried out: it is removed", name)

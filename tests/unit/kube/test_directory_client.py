@@ -1,7 +1,9 @@
 """Commands submit a change to a run, or make it without a run: exactly once, even if a process is killed."""
 
 import asyncio
+import json
 import os
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -167,6 +169,53 @@ class TestWithoutARun:
         with pytest.raises(NotFound):
             await change(client, REBALANCES, "kafka", "misspelt", lambda _: SUSPEND)
 
+    @pytest.mark.parametrize(
+        "damaged",
+        [
+            ChangeRequest(*R, "{version}", {"spec": None}),
+            ChangeRequest(*R, "{version}", {"metadata": None}),
+            ChangeRequest(REBALANCES, "kafka", "a/b", "1", SUSPEND),
+            ChangeRequest(REBALANCES, "kafka", "a\0b", "1"),
+        ],
+    )
+    async def test_a_request_that_cannot_be_carried_out(self, run, requests, tmp_path, damaged):
+        """It is removed, and those after it are carried out."""
+        version = (await run.get(*R))["metadata"]["resourceVersion"]
+        damaged = replace(damaged, seen=damaged.seen.format(version=version))
+        for name, request in (("a", damaged), ("b", ChangeRequest(*R, version, SUSPEND))):
+            (tmp_path / "requests" / f"{name}.json").write_text(json.dumps(asdict(request)))
+        await carry_out_waiting(run, requests)
+        assert suspended(await run.get(*R))
+        assert list(requests.waiting()) == []
+
+    async def test_a_disk_that_is_full(self, run, client, requests, monkeypatch):
+        """The request stays until it can be carried out."""
+        version = (await run.get(*R))["metadata"]["resourceVersion"]
+        requests.hand_in(ChangeRequest(*R, version, SUSPEND))
+
+        def full(*_):
+            raise Transient("RecordsNotWritten", "no space left on device")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(RecordFiles, "write", full)
+            with pytest.raises(Transient, match="no space left"):
+                await carry_out_waiting(run, requests)
+        await carry_out_waiting(run, requests)
+        assert suspended(await run.get(*R))
+
+    async def test_a_run_that_starts_at_that_moment(self, run, requests, monkeypatch):
+        """It removes only unfinished files that are old: this one is about to get its name."""
+        rename = os.replace
+
+        def late(*paths):
+            requests.open()
+            rename(*paths)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "replace", late)
+            name = requests.hand_in(ChangeRequest(*R, "1", SUSPEND))
+        assert requests.waits(name)
+
 
 class TestKilled:
     """A process is killed at any write: the change is made once or not at all, and nothing else is lost."""
@@ -190,6 +239,8 @@ class TestKilled:
             assert left < 5
         disk.left = None
         assert [found for _, found in requests.waiting()] == ([request] if left >= 4 else [])
+        for entry in os.scandir(tmp_path / "requests"):
+            os.utime(entry, (0, 0))
         requests.open()
         assert len(os.listdir(tmp_path / "requests")) == (left >= 4)
 
