@@ -10,8 +10,11 @@ from tests.unit.reconcile.renamed_resources import BEFORE, SPEC, Renamed, a_tick
 
 from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION, REBALANCES
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.kube.store import RunStore
+from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.act.retention import sweep
 from kafka_rebalance.reconcile.runs import opening
+from kafka_rebalance.reconcile.state.record import Stores
 
 
 @pytest.fixture
@@ -175,6 +178,27 @@ class TestInheritance:
         await operator.until_true(lambda: not operator.exists("new"))
         assert kafka.lists("t") == BEFORE
         assert kafka.lists("u") == [[1, 2, 3]] * 2
+
+
+class TestRetention:
+    """Records of runs whose resource is gone are deleted after 30 days."""
+
+    async def test_a_resource_that_waits_longer_for_its_plan(self, half_moved):
+        """It is deleted then, and moves back what the run before has moved."""
+        operator = half_moved
+        operator.delete()
+        operator.apply_another(**SPEC, takesOver="r")
+        await operator.until_true(lambda: not operator.exists("r"))
+        assert (await RunStore(operator.kube).load("u-1")).successor == "u-new"
+        operator.clock.at += timedelta(days=31)
+        operator.restart()
+        kube = operator.kube
+        stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
+        assert await sweep(stores, Resources(kube, operator.clock.now), operator.clock) == 0
+        operator.delete_another()
+        operator.kafka.arrive()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert operator.kafka.lists("t") == BEFORE
 
 
 class TestPlanInTheMaking:

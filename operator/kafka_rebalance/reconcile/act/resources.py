@@ -144,6 +144,10 @@ class Resources:
         body = await self._kube.get(plural, namespace, name)
         return body is not None and body["metadata"]["uid"] == uid
 
+    async def has_uid(self, namespace: str, uid: str) -> bool:
+        """Whether a KafkaRebalance of the namespace has this uid, whatever its name."""
+        return any(body["metadata"]["uid"] == uid for body in await self._kube.list_resources(REBALANCES, namespace))
+
     async def config_map_key(self, namespace: str, name: str, key: str) -> str:
         """One key of a ConfigMap. Transient("ConfigMapNotFound") if the key or the ConfigMap is missing."""
         data = await self._kube.read_config_map(namespace, name)

@@ -61,6 +61,8 @@ async def _swept(run: Run, stores: Stores, resources: Resources, clock: Clock) -
     overdue = clock.now() - (run.closed_at or run.opened_at) >= PLAN_RETENTION
     if not (run.open or overdue) or await resources.exists(run.namespace, run.name, run.uid):
         return False
+    if run.successor is not None and await resources.has_uid(run.namespace, run.successor):
+        return False  # handed over, and that resource may have no plan yet: only this run knows what to move back
     if await stores.runs.load(run.uid) != run:
         return False  # it has ended since it was listed, and its resource with it
     if not run.open:
