@@ -5,6 +5,7 @@ from tests.fakes.shared_clusters import REF, Cluster, placed
 from tests.unit.reconcile.test_engine_cordons import Brokers
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.act.cordoning import CONFIG
 
@@ -54,6 +55,14 @@ async def test_of_a_drain_of_the_owner(squatted):
     assert squatted.runs["evil"] == "Abandoned"
     await ended(squatted)
     assert squatted.real.cordoned == [1]
+
+
+async def test_of_a_later_run(squatted, caplog):
+    """It must not take these cordons for its own, so the record names no broker any more: the log does."""
+    await squatted.until(lambda: squatted.runs["evil"] == "Abandoned")
+    (run,) = (run for run in await RunStore(squatted.kube).list_all() if run.name == "r")
+    assert run.cordoned == ()
+    assert "Brokers it has cordoned, if any: 1" in caplog.text
 
 
 async def test_a_broker_that_does_not_know_a_topic_yet_proves_nothing(squatted):
