@@ -200,6 +200,14 @@ RECONCILE_RULES = (
         ("tests/unit/reconcile/test_engine_last_success.py::TestSupersededUndo::test_the_new_run_is_not_undone",),
     ),
     BrokenRule(
+        "removed-undo",
+        "An order to undo that has been removed is not carried out, even if the watch has not delivered the removal.",
+        "reconcile/act/lifecycle.py",
+        "if before is None or not await self._resources.undo_stands(rebalance):",
+        "if before is None:",
+        ("tests/unit/reconcile/test_engine_last_success.py::TestSupersededUndo::test_the_new_run_is_not_undone",),
+    ),
+    BrokenRule(
         "recorded-start",
         "No order is sent before the start of the run is recorded.",
         "reconcile/sending.py",

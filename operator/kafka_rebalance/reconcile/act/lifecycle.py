@@ -307,7 +307,7 @@ class Lifecycle:
         If the last run has sent nothing, the last success goes back instead, and is the run of the resource again.
         """
         before = rebalance.record.run
-        if before is None:
+        if before is None or not await self._resources.undo_stands(rebalance):
             return
         sent = before.to_undo
         origins = await self._stores.origins.load(rebalance.uid, sent.run_id)

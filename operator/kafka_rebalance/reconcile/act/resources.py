@@ -125,6 +125,13 @@ class Resources:
         """Remove the annotation that asked for the undo."""
         await self._annotate(rebalance, UNDO_ANNOTATION, None)
 
+    async def undo_stands(self, rebalance: Rebalance) -> bool:
+        """Whether the order to undo is still there. The watch may be late with its removal."""
+        seen = rebalance.desired.metadata
+        body = _if_same(await self._kube.get(REBALANCES, seen.namespace, seen.name), seen)
+        ordered = seen.annotations.get(UNDO_ANNOTATION)
+        return body is not None and parse_metadata(body).annotations.get(UNDO_ANNOTATION) == ordered
+
     async def mark_completed(self, rebalance: Rebalance, key: str) -> None:
         """Annotate the resource as executed. A backup keeps the annotation."""
         await self._annotate(rebalance, COMPLETED_ANNOTATION, key)
