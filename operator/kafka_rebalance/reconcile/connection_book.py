@@ -100,6 +100,12 @@ class NamedConnection:
         """
         return self.kafka is not None and not self.placed.keys() >= self.rebalances.keys() | self.throttles.keys()
 
+    def outdated(self, about: ObjectMeta, *, deleted: bool) -> bool:
+        """Whether this event is of an earlier KafkaConnection with the same name: the watch reports it late."""
+        if self.resource is None or self.resource.metadata.uid == about.uid:
+            return False
+        return deleted or _created(about) < _created(self.resource.metadata)
+
     def has(self, uid: str) -> bool:
         """Whether this resource names it."""
         return uid in self.rebalances or uid in self.throttles

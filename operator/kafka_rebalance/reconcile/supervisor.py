@@ -133,6 +133,8 @@ class Supervisor:
             self._in_background(self._unreadable.connection(body, error))
             return
         connection = self._book.of_owner(Owner(metadata.namespace, metadata.name))
+        if connection.outdated(metadata, deleted=deleted):
+            return
         before = connection.resource
         try:
             connection.resource = None if deleted else parse_connection(body)

@@ -3,8 +3,9 @@
 import pytest
 from tests.fakes.shared_clusters import REF
 
-from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.kube.api_errors import KindNotFound
+from kafka_rebalance.model.ownership import Owner
 
 
 @pytest.fixture
@@ -106,3 +107,19 @@ class TestOfTheSameName:
         world.create("a", plural=REASSIGNMENT_THROTTLES, leaderRate="1Mi")
         world.see()
         assert [uid for known in world.supervisor._book for uid in known.throttles] == ["u-2"]
+
+    @pytest.mark.parametrize("deleted", [True, False])
+    async def test_late_events_of_a_former_connection(self, world, deleted):
+        """It permitted all namespaces. The order of events is known for each uid, not for each name."""
+        former = world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        del world.kube.resources[CONNECTIONS, "k", "prod"]
+        present = world.connection(names=["a"])
+        world.supervisor.connection_seen(former, deleted=deleted)
+        world.create("a", kafka=REF)
+        world.create("evil", kafka=REF)
+        world.see("a", "evil")
+        await world.until(lambda: world.state("evil") == "ConnectionNotPermitted")
+        await world.until(lambda: world.state("a") == "Succeeded")
+        world.supervisor.connection_seen(present, deleted=True)
+        await world.until(lambda: world.supervisor._book.of_owner(Owner("k", "prod")).resource is None)
