@@ -136,13 +136,17 @@ class Scenario:
         return f"{name} is created: {spec}"
 
     def connection(self):
-        """A KafkaConnection to the cluster: it outranks the connections that are written in resources."""
+        """A KafkaConnection to the cluster: it outranks the connections that are written in resources.
+
+        It names their addresses too, which proves that their throttles and cordons are in its cluster.
+        """
         kube = self.world.kube
         if (CONNECTIONS, "k", "prod") in kube.resources:
             return None
         metadata = {"name": "prod", "namespace": "k", "uid": "c-1"}
         metadata["creationTimestamp"] = self.world.clock.now().isoformat()
-        spec = {"bootstrapServers": "kafka-k:9092", "allowedNamespaces": {"from": "All"}}
+        servers = "kafka-k:9092,kafka-a:9092,kafka-b:9092"
+        spec = {"bootstrapServers": servers, "allowedNamespaces": {"from": "All"}}
         kube.create(CONNECTIONS, {"metadata": metadata, "spec": spec})
         return "a KafkaConnection is created"
 

@@ -43,6 +43,17 @@ OWNERSHIP_RULES = (
         ("tests/unit/reconcile/decide/test_cluster_ownership.py::test_may_have",),
     ),
     BrokenRule(
+        "ids-prove-nothing",
+        "Throttles and cordons of another owner are taken over only if its addresses are those of the cluster.",
+        "reconcile/act/cluster_owners.py",
+        "led_here(binding, server.servers, server.info.brokers)",
+        "binding.servers != ()",
+        (
+            "tests/unit/reconcile/test_supervisor_claimed_before.py::TestThrottles::test_are_not_taken_over",
+            "tests/unit/reconcile/test_supervisor_claimed_before.py::TestCordons::test_of_others_stay",
+        ),
+    ),
+    BrokenRule(
         "orphan-holds-nothing",
         "An open run whose resource is gone does not keep its cluster from other namespaces.",
         "reconcile/act/cluster_owners.py",

@@ -78,7 +78,7 @@ class TestServersThatHang:
 
         world.real.describe_cluster = hang
         await world.until(asked.is_set)
-        world.connection(server="new")
+        world.connection(server="new:9092,kafka")  # the address of the owner is one of this cluster
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
         assert world.owner["connection"] == "prod"
         assert late[0] is former

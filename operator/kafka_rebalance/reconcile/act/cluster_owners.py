@@ -27,6 +27,8 @@ from kafka_rebalance.reconcile.decide.cluster_identity import (
     SAMPLE_TOPICS,
     at_known_address,
     contradiction,
+    led_here,
+    reached_by,
     renewed,
     servers_of,
 )
@@ -34,8 +36,6 @@ from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, may_hav
 from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
-
-_MANY_SERVERS = 100
 
 T = TypeVar("T")
 
@@ -130,28 +130,24 @@ class ClusterOwners:
     ) -> Owner | None:
         """Bind the cluster to the claimant; returns its owner before, None: there was none.
 
-        ``running``: an engine works there already. ``evict`` ends that of another owner.
+        ``running``: an engine works there already. ``evict`` ends that of another owner. Where it is not proved that
+        this owner worked in the cluster of this server, its throttles are refused, and its runs lose their cordons.
         Refused("ClusterOwnedElsewhere" or "Conflicted") if it belongs to another owner, Refused("ClusterIdCollision")
         if this server is not the cluster in which there is work.
         """
         cluster_id, servers = server.info.cluster_id, server.servers
         work = await self.work_in(cluster_id)
         binding = await self._binding(cluster_id, work)
-        held = False
+        same_owner = binding is not None and binding.owner == claimant.owner
+        held = proved = False
         if binding is not None:
             holder = standing_of(binding.owner, cluster_id)
             held = holder.named
             refusal = may_have(claimant, binding, holder, work=bool(work) or running)
             if refusal is not None:
                 raise refusal if held or not work else self._left_behind(refusal, binding, work)
+            proved = same_owner or _proved(binding, server)
         mine = Binding(cluster_id, claimant.owner, servers=servers)
-        same_owner = binding is not None and binding.owner == claimant.owner
-        # Without a topic on record, no work may begin after `work_in` has looked for it: evict the other engine first.
-        looked_for = work.throttled or (work and binding is not None and binding.topics)
-        if not (same_owner or looked_for):
-            _renewed(mine, server)  # what this needs is read while the other engine still runs
-            await evict()
-            work = await self.work_in(cluster_id)
         # A resource of the same owner would be handed to the engine. One of another owner is evicted, whose server may
         # be any that claims the id.
         if binding is not None and (work or (running and same_owner)):
@@ -159,7 +155,7 @@ class ClusterOwners:
                 throttled = work.throttled and not same_owner
                 instead = self._without_throttles(binding, held=held) if throttled else ""
                 self._compare(binding, server, believed=same_owner, otherwise=instead)
-                if throttled and not binding.topics and not _confirmed(binding, server):
+                if throttled and not proved:
                     raise self._unproven(binding, server, instead)
             except Refused as differs:
                 if not claimant.owner.connection or binding.owner.connection:
@@ -167,12 +163,20 @@ class ClusterOwners:
                 if await self._abandon_orphans(work):
                     return await self.claim(claimant, server, standing_of, running=running, evict=evict)
                 raise _held(differs, binding.owner, work) if held else differs from None
-            known = servers | binding.servers if same_owner else servers
-            mine = replace(binding, owner=claimant.owner, servers=known if len(known) <= _MANY_SERVERS else servers)
-            mine = replace(mine, confirmed="")
-            if (binding.topics or _confirmed(binding, server)) and not same_owner:
-                mine = replace(mine, recognised=binding.recognised | {binding.owner})
-        await self._bindings.save(replace(_renewed(mine, server), connection=server.connection))
+            if same_owner:
+                mine = reached_by(binding, servers)
+            else:
+                recognised = binding.recognised | {binding.owner} if proved else frozenset()
+                mine = replace(mine, brokers=binding.brokers, topics=binding.topics, recognised=recognised)
+        # What this needs is read while the other engine still runs.
+        mine = replace(_renewed(mine, server), connection=server.connection, confirmed="")
+        if running and not (same_owner or (work and proved)):
+            # Its last round may begin work, or cordon brokers.
+            await evict()
+            return await self.claim(claimant, server, standing_of, running=False, evict=evict)
+        if not proved:
+            await self._leave_cordons(work)
+        await self._bindings.save(mine)
         return None if binding is None else binding.owner
 
     async def recognise(self, info: ClusterInfo, reader: KafkaReader, bootstrap_servers: str) -> None:
@@ -241,7 +245,7 @@ class ClusterOwners:
         owner = await self._last_owner(cluster_id, work)
         if owner is None:
             return None
-        binding = Binding(cluster_id, owner)
+        binding = Binding(cluster_id, owner, more_servers=True)
         await self._bindings.save(binding)
         return binding
 
@@ -308,11 +312,16 @@ class ClusterOwners:
 
     def _unproven(self, binding: Binding, server: Claimed, otherwise: str) -> Refused:
         """A run is compared again with the server before it is used. The throttle ledger names no ids."""
+        if binding.topics:
+            addresses = ", ".join(sorted(binding.servers)[:3]) or "unknown addresses"
+            why = f"{binding.owner} reached it at {addresses}: not all its addresses lead to this server"
+            wait = "until the throttles are removed"
+        else:
+            why, wait = "no topic by which this server can be recognised is on record", "an hour until topics are"
         return Refused(
             Reason.CLUSTER_ID_COLLISION,
-            f"throttles of the operator are in place in Kafka cluster {binding.cluster_id}, and no topic by which this "
-            "server can be recognised is on record. If it is the same cluster, wait for an hour until topics are on "
-            f"record, or {self._how_to_confirm(binding, server)}; otherwise {otherwise}",
+            f"throttles of the operator are in place in Kafka cluster {binding.cluster_id}, and {why}. If it is the "
+            f"same cluster, wait {wait}, or {self._how_to_confirm(binding, server)}; otherwise {otherwise}",
         )
 
     def _without_throttles(self, binding: Binding, *, held: bool) -> str:
@@ -343,6 +352,16 @@ class ClusterOwners:
                 found = True
         return found
 
+    async def _leave_cordons(self, work: Work) -> None:
+        """The runs may have cordoned brokers of another cluster. Their end must not remove cordons of others here."""
+        for run in work.open_runs:
+            if run.cordoned:
+                await self._stores.runs.save(replace(run, cordoned=()))
+                brokers = ", ".join(map(str, run.cordoned))
+                log.warning(
+                    "%s/%s: its cluster has another owner; brokers %s stay cordoned", run.namespace, run.name, brokers
+                )
+
     async def _keep(self, binding: Binding) -> None:
         if await self._bindings.load(binding.cluster_id) != binding:
             await self._bindings.save(binding)
@@ -351,6 +370,13 @@ class ClusterOwners:
 def _confirmed(binding: Binding, server: Claimed) -> bool:
     """Whether an administrator has confirmed all addresses of the server."""
     return bool(server.servers) and server.servers <= servers_of(binding.confirmed)
+
+
+def _proved(binding: Binding, server: Claimed) -> bool:
+    """Whether what another owner has begun there is in the cluster of this server."""
+    return _confirmed(binding, server) or (
+        bool(binding.topics) and led_here(binding, server.servers, server.info.brokers)
+    )
 
 
 def _held(differs: Refused, holder: Owner, work: Work) -> Refused:

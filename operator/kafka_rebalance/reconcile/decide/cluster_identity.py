@@ -2,17 +2,21 @@
 
 Addresses and ports differ between listeners. Broker ids and topic ids do not. At addresses that the owner has used
 before, the owner is believed if a broker is known: all topics on record may have been deleted since.
+
+Every user of a cluster knows these ids, and can show them at a server of its own. Only the addresses tell that server
+from the cluster.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 from kafka_rebalance.model.ownership import Binding
-from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.model.topology import Broker, BrokerId
 
 SAMPLE_TOPICS = 20
 """How many topics are on record."""
 _MANY_BROKERS = 1000
+_MANY_SERVERS = 100
 _NAMED = 3
 
 
@@ -27,6 +31,24 @@ def at_known_address(binding: Binding, servers: frozenset[str], brokers: frozens
     Any of the addresses may have answered, and a host name may point to another cluster by now.
     """
     return bool(servers) and servers <= binding.servers and (not binding.brokers or bool(binding.brokers & brokers))
+
+
+def led_here(binding: Binding, servers: frozenset[str], brokers: Mapping[BrokerId, Broker]) -> bool:
+    """Whether the owner on record can have worked in no other cluster than that of this server.
+
+    ``servers``: the bootstrap servers of this server. All addresses of the owner must be among these, or be advertised
+    by its brokers.
+    """
+    known = servers | {f"{broker.host}:{broker.port}".lower() for broker in brokers.values()}
+    return bool(binding.servers) and not binding.more_servers and binding.servers <= known
+
+
+def reached_by(binding: Binding, servers: frozenset[str]) -> Binding:
+    """The new record: the owner reaches the cluster by these addresses too."""
+    known = servers | binding.servers
+    if len(known) > _MANY_SERVERS:
+        return replace(binding, servers=servers, more_servers=True)
+    return replace(binding, servers=known)
 
 
 def contradiction(binding: Binding, brokers: frozenset[BrokerId], topics: Mapping[str, str]) -> str:

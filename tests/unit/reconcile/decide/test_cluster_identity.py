@@ -1,9 +1,18 @@
 """A server is a known cluster if it shows a broker and a topic that are on record; addresses do not matter."""
 
+from dataclasses import replace
+
 import pytest
 
 from kafka_rebalance.model.ownership import Binding, Owner
-from kafka_rebalance.reconcile.decide.cluster_identity import SAMPLE_TOPICS, contradiction, renewed
+from kafka_rebalance.model.topology import Broker, BrokerId
+from kafka_rebalance.reconcile.decide.cluster_identity import (
+    SAMPLE_TOPICS,
+    contradiction,
+    led_here,
+    reached_by,
+    renewed,
+)
 
 OWNER = Owner("a")
 
@@ -41,6 +50,41 @@ class TestContradiction:
     def test_nothing_is_on_record(self):
         """As after an upgrade, or before the first topic."""
         assert contradiction(known(()), frozenset({1}), {"t": "id-1"}) == ""
+
+
+class TestLedHere:
+    """The owner on record has worked in the cluster that is reached at boot:9092, with one broker."""
+
+    @pytest.mark.parametrize(
+        ("servers", "more", "here"),
+        [
+            ({"boot:9092"}, False, True),
+            ({"boot:9092", "kafka-1:9093"}, False, True),  # what a broker advertises
+            ({"boot:9092", "other:9092"}, False, False),
+            ({"boot:9093"}, False, False),
+            ({"boot:9092"}, True, False),
+            (set(), False, False),
+        ],
+    )
+    def test_if_all_its_addresses_are_of_this_cluster(self, servers, more, here):
+        """And if none is missing on record."""
+        brokers = {BrokerId(1): Broker(BrokerId(1), host="Kafka-1", port=9093)}
+        binding = replace(known(), servers=frozenset(servers), more_servers=more)
+        assert led_here(binding, frozenset({"boot:9092"}), brokers) is here
+
+
+class TestReachedBy:
+    def test_addresses_add_up(self):
+        """Any of them may be the one at which the owner has begun its work."""
+        found = reached_by(replace(known(), servers=frozenset({"a:1"})), frozenset({"b:1"}))
+        assert (found.servers, found.more_servers) == ({"a:1", "b:1"}, False)
+
+    def test_too_many_are_replaced(self):
+        """That there were others stays on record."""
+        many = frozenset(f"b:{port}" for port in range(100))
+        found = reached_by(replace(known(), servers=frozenset({"a:1"})), many)
+        assert (found.servers, found.more_servers) == (many, True)
+        assert reached_by(found, many).more_servers
 
 
 class TestRenewed:

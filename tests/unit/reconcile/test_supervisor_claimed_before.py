@@ -1,0 +1,171 @@
+"""A namespace claims a cluster id with a server of its own, which shows a topic of the cluster with its true id.
+
+Whoever may use a topic knows its id. Nothing of what was begun there may change the brokers of the cluster, when its
+KafkaConnection is created and takes the cluster id over.
+"""
+
+import pytest
+from tests.unit.reconcile.test_supervisor_collisions import follow
+from tests.unit.reconcile.test_supervisor_cordons import Cordoning
+
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.execution.ledger import Ledger
+from kafka_rebalance.execution.ledger_json import ledger_to_json
+from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, REPLICATION_RATES
+from kafka_rebalance.kube.binding_store import BindingStore
+from kafka_rebalance.kube.store import LedgerStore
+from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.act.cordoning import CONFIG
+from kafka_rebalance.reconcile.engines import Engines
+
+ONE = BrokerId(1)
+THROTTLE = {"leaderRate": "1Ki", "followerRate": "1Ki"}
+RATES = [(BrokerId(broker), name) for broker in (1, 2, 3, 4) for name in REPLICATION_RATES]
+SET = Ledger(entries={"own": {LIST_NAMES[0]: frozenset({"0:1"})}})
+EVIL = {"namespace": "evil", "connection": ""}
+
+
+@pytest.fixture
+def fake(world):
+    """It shows the topic ``own`` of the cluster."""
+    world.servers["kafka"] = world.real = Cordoning([1, 2, 3, 4], orders=[[1, 2, 3]] * 4, own=[[1, 2, 3]])
+    world.servers["evil"] = fake = Cordoning([1, 2, 3, 4], own=[[1, 2, 3]])
+    fake.slow = {BrokerId(4)}
+    return fake
+
+
+async def claimed(world, throttle):
+    """Namespace evil drains broker 1 of its server."""
+    world.create("evil", "evil", brokers={"decommission": [1]}, throttle=throttle)
+    world.see("evil")
+    await world.until(lambda: len(world.servers["evil"].flying) == 1)
+    assert world.servers["evil"].cordoned == [1]
+
+
+async def refused(world):
+    """The KafkaConnection of the cluster is created; returns what it says."""
+    world.connection(names=["a"])
+    await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "ClusterIdCollision")
+    assert world.owner == EVIL
+    return world.ready("k", "prod", CONNECTIONS)[1]
+
+
+async def ended(world):
+    """The resource of evil is deleted, and gone."""
+    body = world.kube.delete(REBALANCES, "evil", "r", world.clock.at.isoformat())
+    world.supervisor.rebalance_seen(body, deleted=False)
+    await world.until(lambda: (REBALANCES, "evil", "r") not in world.kube.resources)
+
+
+@pytest.mark.usefixtures("fake")
+class TestThrottles:
+    @pytest.mark.parametrize("rate", ["1024", "2048"])
+    async def test_are_not_taken_over(self, world, rate):
+        """Restoring them would change rates and lists that others have set, and remove their cordons."""
+        world.servers["evil"].values = dict.fromkeys(RATES, "1024")
+        await claimed(world, THROTTLE)
+        values = world.real.values = dict.fromkeys(RATES, rate)
+        values |= {("own", name): "0:1,0:2,0:3,0:4" for name in LIST_NAMES} | {(ONE, CONFIG): "*"}
+        before = dict(values)
+        message = await refused(world)
+        assert "reached it at evil:9092: not all its addresses lead to this server" in message
+        assert "delete the resources of the inline connections of namespace evil" in message
+        await ended(world)
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        assert (world.real.values, world.real.altered) == (before, [])
+
+    async def test_nor_those_of_its_last_round(self, world, monkeypatch):
+        """It has an open run without a throttle when the KafkaConnection is created."""
+        await claimed(world, {"unlimited": True})
+        evict = Engines._evict
+
+        async def late(engines, running):
+            await evict(engines, running)
+            await LedgerStore(world.kube).save("c", ledger_to_json(SET))
+
+        monkeypatch.setattr(Engines, "_evict", late)
+        await refused(world)
+        assert world.real.altered == []
+
+    async def test_nor_where_addresses_of_the_cluster_were_added(self, world):
+        """Any of its addresses may be the one at which it has set them."""
+        await claimed(world, THROTTLE)
+        world.create("evil", "kafka", "more", execution={"suspend": True})
+        world.see("evil")
+        await world.until(lambda: set(world.binding["servers"]) == {"evil:9092", "kafka:9092"})
+        await refused(world)
+
+    async def test_nor_where_very_many_were_added(self, world):
+        """The earliest of them are not on record any more."""
+        await claimed(world, THROTTLE)
+        ports = range(9000, 9100)
+        for number in range(5):
+            many = ",".join(f"kafka:{port}" for port in ports[number::5])
+            world.create("evil", name=f"s{number}", kafka={"bootstrapServers": many}, execution={"suspend": True})
+        world.see("evil")
+        await world.until(lambda: "evil:9092" not in world.binding["servers"])
+        world.connection(see=False)
+        world.edit(CONNECTIONS, "k", "prod", bootstrapServers=",".join(world.binding["servers"]))
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "ClusterIdCollision")
+        assert world.owner == EVIL
+
+    async def test_are_taken_over_where_an_administrator_confirms(self, world):
+        """With the command of the message."""
+        await claimed(world, THROTTLE)
+        follow(world, await refused(world))
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        assert world.binding["recognised"] == [EVIL]
+
+
+class TestThrottlesOfTheCluster:
+    @pytest.mark.parametrize("server", ["kafka", "kafka-2"])
+    async def test_are_taken_over(self, world, server):
+        """Namespace a has worked there by a bootstrap server of the KafkaConnection, or by a broker that is known."""
+        world.servers["kafka-2"] = world.real
+        world.real.slow = {BrokerId(4)}
+        world.create("a", server, brokers={"decommission": [1]}, throttle=THROTTLE)
+        world.see("a")
+        await world.until(lambda: len(world.real.flying) == 4)
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        world.real.arrive()
+        await world.until(lambda: not any(world.real.values.values()))
+
+
+@pytest.mark.usefixtures("fake")
+class TestCordons:
+    async def test_of_others_stay(self, world):
+        """Its run ends in the cluster, and has lost the cordons before."""
+        await claimed(world, {"unlimited": True})
+        world.real.values = {(ONE, CONFIG): "*"}
+        world.connection(names=["a"])
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        await ended(world)
+        assert world.real.values == {(ONE, CONFIG): "*"}
+        assert world.binding["recognised"] == []
+
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_also_if_the_new_owner_is_not_put_on_record_at_once(self, world, monkeypatch, restart):
+        """Evil has the cluster once more in between, and cordons its broker again."""
+        await claimed(world, {"unlimited": True})
+        world.real.values = {(ONE, CONFIG): "*"}
+        save, lost = BindingStore.save, []
+
+        async def fails(store, binding):
+            if binding.owner == Owner("k", "prod") and not lost:
+                lost.append(binding)
+                raise Transient("ApiServerUnavailable", "no answer", retry_after=0.01)
+            await save(store, binding)
+
+        monkeypatch.setattr(BindingStore, "save", fails)
+        world.connection(names=["a"])
+        await world.until(lambda: lost)
+        if restart:
+            await world.restart("evil")
+            await world.until(lambda: world.supervisor._engines.get("c"))
+            world.see()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        await ended(world)
+        assert world.real.values == {(ONE, CONFIG): "*"}
