@@ -264,8 +264,10 @@ class ConnectionBook:
         found = [known for known in self if known.owner == owner]
         if owner.connection:
             resource = next((known.resource for known in found), None)
-            created = resource.metadata.creation_timestamp if resource is not None else None
-            return Standing(owner, resource is not None, created)
+            if resource is None:
+                return Standing(owner, named=False)
+            about = resource.metadata
+            return Standing(owner, created=about.creation_timestamp, edited=about.generation > 1)
         return Standing(owner, any(known.named and known.cluster_id in {"", cluster_id} for known in found))
 
     def capacity_of(self, owner: Owner) -> Capacity | None:

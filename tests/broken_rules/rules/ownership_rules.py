@@ -43,6 +43,17 @@ OWNERSHIP_RULES = (
         ("tests/unit/reconcile/decide/test_cluster_ownership.py::test_may_have",),
     ),
     BrokenRule(
+        "edited-takes-nothing",
+        "A KafkaConnection whose spec was edited takes a cluster from no younger one.",
+        "reconcile/decide/cluster_ownership.py",
+        "if older and not claimant.edited and not work:",
+        "if older and not work:",
+        (
+            "tests/unit/reconcile/decide/test_cluster_ownership.py::test_may_have",
+            "tests/unit/reconcile/test_supervisor_two_connections.py::TestEdited::test_takes_no_idle_cluster",
+        ),
+    ),
+    BrokenRule(
         "ids-prove-nothing",
         "Throttles and cordons of another owner are taken over only if its addresses are those of the cluster.",
         "reconcile/act/cluster_owners.py",

@@ -143,7 +143,7 @@ class ClusterOwners:
         if binding is not None:
             holder = standing_of(binding.owner, cluster_id)
             held = holder.named
-            refusal = may_have(claimant, binding, holder, work=bool(work) or running)
+            refusal = may_have(claimant, binding, holder, work=bool(work), running=running)
             if refusal is not None:
                 raise refusal if held or not work else self._left_behind(refusal, binding, work)
             proved = same_owner or _proved(binding, server)

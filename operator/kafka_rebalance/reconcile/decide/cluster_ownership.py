@@ -2,7 +2,8 @@
 
 Pure. The owner on record keeps it, even if another connection comes first after a restart. A KafkaConnection outranks
 inline connections, because creating one is an administrator's right. If there are two KafkaConnections, the older one
-has the cluster.
+has the cluster, whichever connects first. An older one whose spec was edited takes a cluster from nobody: whoever may
+edit it could name a server that claims the id of any cluster.
 """
 
 from dataclasses import dataclass
@@ -18,34 +19,58 @@ class Standing:
     """An owner that claims a cluster, or has it.
 
     ``named``: the KafkaConnection exists, or a resource with an inline connection names the cluster or may do so. If
-    not, it claims the cluster only to end its work there. ``created``: the time of creation of the KafkaConnection.
+    not, it claims the cluster only to end its work there. ``created``: the time of creation of the KafkaConnection;
+    ``edited``: its spec has changed since.
     """
 
     owner: Owner
     named: bool = True
     created: datetime | None = None
+    edited: bool = False
 
 
-def may_have(claimant: Standing, binding: Binding | None, holder: Standing, *, work: bool) -> Refused | None:
+def may_have(
+    claimant: Standing, binding: Binding | None, holder: Standing, *, work: bool, running: bool
+) -> Refused | None:
     """Why the claimant may not have the cluster; None: it may, and the cluster is bound to it from now on.
 
-    ``work``: runs are open there, or throttles of ours are in place.
+    ``work``: runs are open there, or throttles of ours are in place. ``running``: an engine works there.
     """
     if binding is None or binding.owner == claimant.owner:
         return None
     if holder.named and not claimant.named:
         return _owned_elsewhere(binding)
     if claimant.owner.connection:
-        if not holder.named or not holder.owner.connection or _age(claimant) < _age(holder):
+        if not holder.named or not holder.owner.connection:
             return None
-        return Refused(
-            Reason.CONFLICTED,
-            f"Kafka cluster {binding.cluster_id} belongs to the older {holder.owner}: delete one of the two, and let "
-            "spec.kafka.connectionRef name the other one",
-        )
-    if holder.named or work:
+        return _conflict(claimant, binding, holder, work=work)
+    if holder.named or work or running:
         return _owned_elsewhere(binding)
     return None
+
+
+def _conflict(claimant: Standing, binding: Binding, holder: Standing, *, work: bool) -> Refused | None:
+    """Of two KafkaConnections."""
+    older = _age(claimant) < _age(holder)
+    if older and not claimant.edited and not work:
+        return None
+    cluster = f"Kafka cluster {binding.cluster_id}"
+    if not older:
+        why = f"{cluster} belongs to the older {holder.owner}"
+    elif claimant.edited:
+        why = (
+            f"{cluster} belongs to {holder.owner}. {claimant.owner} is older, but its spec was edited, and an edit "
+            "takes a cluster from no other KafkaConnection"
+        )
+    else:
+        why = (
+            f"{cluster} belongs to {holder.owner}, which has unfinished work there. It passes to the older "
+            f"{claimant.owner} when that work has ended"
+        )
+    return Refused(
+        Reason.CONFLICTED,
+        f"{why}. Delete one of the two, and let spec.kafka.connectionRef name the other one",
+    )
 
 
 def _age(standing: Standing) -> tuple[str, Owner]:

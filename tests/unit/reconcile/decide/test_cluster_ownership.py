@@ -14,8 +14,8 @@ def inline(namespace, *, named=True):
     return Standing(Owner(namespace), named)
 
 
-def connection(name, created=OLD, *, named=True):
-    return Standing(Owner("k", name), named, created if named else None)
+def connection(name, created=OLD, *, named=True, edited=False):
+    return Standing(Owner("k", name), named, created if named else None, edited)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,11 @@ def connection(name, created=OLD, *, named=True):
         (inline("a"), connection("p", named=False), True, "ClusterOwnedElsewhere"),
         (inline("a"), connection("p", named=False), False, None),
         (connection("p"), inline("b"), True, None),
-        (connection("p", OLD), connection("q", NEW), True, None),
+        (connection("p", OLD), connection("q", NEW), False, None),
+        (connection("p", OLD), connection("q", NEW), True, "Conflicted"),
+        (connection("p", OLD, edited=True), connection("q", NEW), False, "Conflicted"),
+        (connection("p", OLD, edited=True), connection("q", named=False), True, None),
+        (connection("p", OLD), connection("q", NEW, edited=True), False, None),
         (connection("p", NEW), connection("q", OLD), False, "Conflicted"),
         (connection("p", NEW), connection("q", named=False), True, None),
         (connection("q", OLD), connection("p", OLD), False, "Conflicted"),
@@ -40,10 +44,24 @@ def connection(name, created=OLD, *, named=True):
 )
 def test_may_have(claimant, holder, work, refused):
     """``named``: the owner's resources are there, or its KafkaConnection; ``work``: something is not ended."""
-    found = may_have(claimant, Binding("c", holder.owner), holder, work=work)
+    found = may_have(claimant, Binding("c", holder.owner), holder, work=work, running=False)
     assert (found and found.reason) == refused
 
 
 def test_a_cluster_without_a_binding():
     """The first one gets it."""
-    assert may_have(inline("a"), None, inline("b"), work=False) is None
+    assert may_have(inline("a"), None, inline("b"), work=False, running=False) is None
+
+
+@pytest.mark.parametrize(
+    ("claimant", "holder", "refused"),
+    [
+        (inline("a"), inline("b", named=False), "ClusterOwnedElsewhere"),
+        (connection("p"), inline("b"), None),
+        (connection("p", OLD), connection("q", NEW), None),
+    ],
+)
+def test_while_an_engine_works_there(claimant, holder, refused):
+    """It is ended only for a KafkaConnection."""
+    found = may_have(claimant, Binding("c", holder.owner), holder, work=False, running=True)
+    assert (found and found.reason) == refused

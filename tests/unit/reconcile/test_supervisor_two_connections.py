@@ -1,0 +1,133 @@
+"""Two KafkaConnections lead to one cluster id. The older one has the cluster, unless it leads there by an edit."""
+
+import json
+
+import pytest
+from tests.fakes.shared_clusters import REF, Cluster
+
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.engines import Engines
+
+DRAIN = {"brokers": {"decommission": [1]}, "throttle": {"leaderRate": "1Mi", "followerRate": "1Mi"}}
+
+
+def owner_of(world, cluster_id):
+    """The namespace on record."""
+    found = [
+        json.loads(b["data"]["binding.json"]) for n, b in world.kube.config_maps.items() if n.startswith("binding-")
+    ]
+    return next(binding["owner"]["namespace"] for binding in found if binding["cluster_id"] == cluster_id)
+
+
+class TestEdited:
+    """Whoever may edit the older one points it at a server that claims the cluster id of the younger one."""
+
+    @pytest.fixture
+    async def two(self, world):
+        """e/prod has had its own cluster before k/prod was created, which namespace a uses."""
+        world.servers["own"] = own = Cluster([1, 2, 3, 4], mine=[[1, 2, 3]])
+        own.cluster_id = "d"
+        world.connection("e", "own")
+        await world.until(lambda: world.state("e", "prod", CONNECTIONS) == "Connected")
+        world.connection(names=["a"])
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        return world
+
+    async def edited(self, world, **lists):
+        world.servers["fake"] = fake = Cluster([1, 2, 3, 4], **lists)
+        world.edit(CONNECTIONS, "e", "prod", bootstrapServers="fake:9092")
+        await world.until(lambda: world.state("e", "prod", CONNECTIONS) == "Conflicted")
+        return fake
+
+    async def test_takes_no_idle_cluster(self, two):
+        """The message says why, and what to do."""
+        await self.edited(two, bogus=[[1]])
+        message = two.ready("e", "prod", CONNECTIONS)[1]
+        assert "belongs to KafkaConnection k/prod. KafkaConnection e/prod is older, but its spec was edited" in message
+        assert "Delete one of the two" in message
+        assert owner_of(two, "c") == "k"
+        two.create("a", kafka=REF, brokers={"decommission": [1]}, throttle={"unlimited": True})
+        two.see("a")
+        await two.until(lambda: two.state("a") == "Succeeded")
+
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_takes_no_run(self, two, restart):
+        """Not even with the id of a topic, which every user of that cluster knows."""
+        two.real.slow = {BrokerId(4)}
+        two.create("a", kafka=REF, **DRAIN)
+        two.see("a")
+        await two.until(lambda: len(two.real.flying) == 4)
+        fake = await self.edited(two, orders=[[1, 2, 3]])
+        if restart:
+            await two.restart()
+        two.real.arrive()
+        await two.until(lambda: two.state("a") == "Succeeded")
+        assert (owner_of(two, "c"), fake.altered) == ("k", [])
+        assert not any(two.real.values.values())
+
+    async def test_keeps_what_it_has(self, two):
+        """The record decides: an edit of the owner takes its cluster away from it no more than from others."""
+        two.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"names": ["a", "b"]})
+        two.connection("l")
+        await two.until(lambda: two.state("l", "prod", CONNECTIONS) == "Conflicted")
+        assert "belongs to the older KafkaConnection k/prod" in two.ready("l", "prod", CONNECTIONS)[1]
+        assert owner_of(two, "c") == "k"
+
+
+class TestNotEdited:
+    @pytest.mark.parametrize("first", ["k", "l"])
+    async def test_the_older_one_has_the_cluster(self, world, first):
+        """In whichever order they connect, and after a restart."""
+        bodies = {"k": world.connection("k", see=False), "l": world.connection("l", see=False)}
+        world.supervisor.connection_seen(bodies.pop(first), deleted=False)
+        await world.until(lambda: world.state(first, "prod", CONNECTIONS) == "Connected")
+        for body in bodies.values():
+            world.supervisor.connection_seen(body, deleted=False)
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        await world.until(lambda: world.state("l", "prod", CONNECTIONS) == "Conflicted")
+        await world.restart("l")
+        world.see()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        assert owner_of(world, "c") == "k"
+
+    @pytest.fixture
+    async def younger(self, world):
+        """The younger k/prod has the cluster; the older one has not been seen."""
+        world.older = world.connection("e", see=False)
+        world.connection(names=["a"])
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        return world
+
+    async def test_the_younger_one_ends_its_work_before(self, younger):
+        """The cluster passes to the older one when nothing is left of it."""
+        younger.real.slow = {BrokerId(4)}
+        younger.create("a", kafka=REF, **DRAIN)
+        younger.see("a")
+        await younger.until(lambda: len(younger.real.flying) == 4)
+        younger.supervisor.connection_seen(younger.older, deleted=False)
+        await younger.until(lambda: younger.state("e", "prod", CONNECTIONS) == "Conflicted")
+        assert "passes to the older KafkaConnection e/prod" in younger.ready("e", "prod", CONNECTIONS)[1]
+        younger.real.arrive()
+        await younger.until(lambda: younger.state("a") == "Succeeded")
+        await younger.until(lambda: younger.state("e", "prod", CONNECTIONS) == "Connected")
+        await younger.until(lambda: younger.state("k", "prod", CONNECTIONS) == "Conflicted")
+        assert not any(younger.real.values.values())
+
+    async def test_also_what_it_begins_while_it_is_ended(self, younger, monkeypatch):
+        """Its engine opens a run in its last round."""
+        younger.real.slow = {BrokerId(4)}
+        evict, evicted = Engines._evict, []
+
+        async def late(engines, running):
+            if not evicted:
+                evicted.append(running.owner)
+                younger.create("a", kafka=REF, **DRAIN)
+                younger.see("a")
+                await younger.until(lambda: len(younger.real.flying) == 4)
+            await evict(engines, running)
+
+        monkeypatch.setattr(Engines, "_evict", late)
+        younger.supervisor.connection_seen(younger.older, deleted=False)
+        await younger.until(lambda: younger.state("e", "prod", CONNECTIONS) == "Conflicted")
+        assert (owner_of(younger, "c"), len(evicted)) == ("k", 1)
