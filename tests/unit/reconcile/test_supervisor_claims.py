@@ -104,8 +104,7 @@ class TestEviction:
 
         monkeypatch.setattr(engine, "retire", place_after)
         world.connection()
-        await world.until(lambda: world.owner["connection"] == "prod")
-        assert not other.placed
+        await world.until(lambda: world.owner["connection"] == "prod" and not other.placed)
 
     async def test_of_an_engine_whose_server_is_being_asked_what_it_is_known_by(self, world):
         """Its answer is not put on record: the cluster has another owner now."""
