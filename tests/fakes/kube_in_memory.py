@@ -107,6 +107,8 @@ class KubeInMemory:
         found = self.resources.get((plural, namespace, name))
         if found is None:
             return False
+        if patch.get("metadata", {}).get("resourceVersion") not in {None, found["metadata"]["resourceVersion"]}:
+            raise Conflict(f"{namespace}/{name} has been modified")
         self.writes.append(("status", plural, namespace, name))
         found["status"] = copy.deepcopy(patch["status"])
         self._touch(found)

@@ -181,6 +181,19 @@ class TestStatus:
         assert parse_rebalance(found).status == small
         assert "plan" not in found["status"]
 
+    async def test_of_another_version(self, namespace: Namespace, client: KubeClient) -> None:
+        """Refused by the resource version; a uid in the patch is ignored, so it protects no resource of that name."""
+        namespace.apply("KafkaRebalance", {})
+        first = namespace.get(REBALANCES)["metadata"]
+        seen = {"metadata": {"resourceVersion": first["resourceVersion"]}}
+        assert await client.patch_status(REBALANCES, namespace.name, "a", {**full_status(1).as_patch(), **seen})
+        with pytest.raises(Conflict):
+            await client.patch_status(REBALANCES, namespace.name, "a", {**full_status(2).as_patch(), **seen})
+        assert namespace.get(REBALANCES)["status"]["observedGeneration"] == 1
+        another = {"metadata": {"uid": "6e0d3c46-5a25-4c09-9f2a-000000000000"}}
+        assert await client.patch_status(REBALANCES, namespace.name, "a", {**full_status(3).as_patch(), **another})
+        assert namespace.get(REBALANCES)["status"]["observedGeneration"] == 3
+
     async def test_of_a_resource_that_is_gone(self, namespace: Namespace, client: KubeClient) -> None:
         assert not await client.patch_status(REBALANCES, namespace.name, "a", full_status(1).as_patch())
         assert await client.get(REBALANCES, namespace.name, "a") is None

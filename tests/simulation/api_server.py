@@ -6,6 +6,7 @@ import json
 from tests.fakes.kube_in_memory import KubeInMemory
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.merge_patch import merge_patch
 
 
@@ -31,6 +32,8 @@ class SimulatedKube(KubeInMemory):
         found = self.resources.get((plural, namespace, name))
         if found is None:
             return False
+        if patch.get("metadata", {}).get("resourceVersion") not in {None, found["metadata"]["resourceVersion"]}:
+            raise Conflict(f"{namespace}/{name} has been modified")
         self.writes.append(("status", plural, namespace, name))
         merged = merge_patch(found.get("status", {}), copy.deepcopy(patch["status"]))
         if merged != found.get("status"):

@@ -123,7 +123,10 @@ class KubeClient:
         return await self._unless_gone("DELETE", _resource(plural, namespace, name), body) is not None
 
     async def patch_status(self, plural: str, namespace: str, name: str, patch: Mapping[str, Any]) -> bool:
-        """Merge into the status (``{"status": {...}}``; null removes). False if the resource is gone."""
+        """Merge into the status (``{"status": {...}}``; null removes). False if the resource is gone.
+
+        Conflict if the patch names a resource version that is outdated. The API server ignores a uid in the patch.
+        """
         path = f"{_resource(plural, namespace, name)}/status"
         return await self._unless_gone("PATCH", path, patch, content_type=_MERGE_PATCH) is not None
 

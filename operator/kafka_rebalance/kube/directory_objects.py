@@ -144,7 +144,12 @@ class DirectoryObjects:
 
     async def patch_status(self, plural: str, namespace: str, name: str, patch: Mapping[str, Any]) -> bool:
         """Merge into the status. False if the resource is gone."""
-        return await self._change(plural, namespace, name, lambda found: merge_patch(found, patch)) is not None
+
+        def change(found: Json) -> Json:
+            _check(found, patch.get("metadata", {}).get("resourceVersion", found["metadata"]["resourceVersion"]))
+            return merge_patch(found, {"status": patch["status"]})
+
+        return await self._change(plural, namespace, name, change) is not None
 
     async def patch_finalizers(
         self, plural: str, namespace: str, name: str, finalizers: Sequence[str], resource_version: str

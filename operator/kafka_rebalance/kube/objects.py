@@ -48,7 +48,11 @@ class KubeObjects(Protocol):
         """
 
     async def patch_status(self, plural: str, namespace: str, name: str, patch: Mapping[str, Any]) -> bool:
-        """Merge into the status (``{"status": {...}}``; null removes). False if the resource is gone."""
+        """Merge into the status (``{"status": {...}}``; null removes). False if the resource is gone.
+
+        Conflict if the patch names a resource version (``{"metadata": {"resourceVersion": ...}}``) that is outdated. A
+        uid in the patch is ignored: by it another resource of that name could not be told apart.
+        """
 
     async def patch_finalizers(
         self, plural: str, namespace: str, name: str, finalizers: Sequence[str], resource_version: str

@@ -272,6 +272,17 @@ RECONCILE_RULES = (
         ("tests/unit/reconcile/test_engine_run_once.py::TestTimeToLive::test_an_edit_just_before",),
     ),
     BrokenRule(
+        "status-of-a-namesake",
+        "The status of a deleted resource is not written onto the one that was created again under its name.",
+        "reconcile/act/resources.py",
+        "        if about.deleting:\n            body",
+        "        if False:\n            body",
+        (
+            "tests/unit/reconcile/test_engine_ends.py::test_created_again_before_its_deletion_was_reported",
+            "tests/unit/reconcile/act/test_resources.py::TestReportThrottle::test_one_that_was_deleted_and_created_again",
+        ),
+    ),
+    BrokenRule(
         "carried-out-elsewhere",
         "A restored resource whose connection leads to another Kafka cluster by now is carried out there.",
         "reconcile/act/lifecycle.py",

@@ -97,6 +97,15 @@ class TestChanges:
         assert (body["status"], body["metadata"]["generation"]) == ({"clusterId": "c"}, 1)
         assert not await kube.patch_status(REBALANCES, "kafka", "gone", {"status": {}})
 
+    async def test_status_of_an_outdated_version(self, kube):
+        """Refused if the patch names the version, as by the API server."""
+        metadata = (await kube.apply(REBALANCES, manifest()))["metadata"]
+        seen = {"metadata": {"resourceVersion": metadata["resourceVersion"]}}
+        assert await kube.patch_status(*R, {**seen, "status": {"clusterId": "c"}})
+        with pytest.raises(Conflict):
+            await kube.patch_status(*R, {**seen, "status": {"clusterId": "d"}})
+        assert (await kube.get(*R))["status"] == {"clusterId": "c"}
+
     async def test_deletion_waits_for_finalizers(self, kube):
         body = await kube.apply(REBALANCES, manifest())
         uid = body["metadata"]["uid"]

@@ -4,6 +4,7 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION
+from kafka_rebalance.errors import Transient
 
 WHERE = (REBALANCES, "kafka", "r")
 
@@ -31,6 +32,27 @@ async def test_deleted_between_the_last_look_and_the_end():
     await operator.until_true(lambda: WHERE not in operator.kube.resources)
     assert deleted == [True]
     assert operator.kafka.lists("t") == [[1]] * 4
+
+
+async def test_created_again_before_its_deletion_was_reported(monkeypatch):
+    """The reply to the removal of the finalizer is lost. The new resource does not get the status of the old one."""
+    operator = OperatorInMemory(cluster())
+    operator.apply()
+    await operator.until("Succeeded")
+    patch = operator.kube.patch_finalizers
+
+    async def without_answer(*arguments):
+        monkeypatch.setattr(operator.kube, "patch_finalizers", patch)
+        body = await patch(*arguments)
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-2"}
+        operator.kube.create(REBALANCES, {"metadata": metadata, "spec": body["spec"]})
+        raise Transient("ApiServerUnreachable", "no answer", 1.0)
+
+    monkeypatch.setattr(operator.kube, "patch_finalizers", without_answer)
+    operator.delete()
+    await operator.until_true(lambda: not operator.engine.rebalances)
+    assert operator.kube.resources[WHERE]["metadata"]["uid"] == "u-2"
+    assert "status" not in operator.kube.resources[WHERE]
 
 
 async def test_kept_by_the_finalizer_of_another():

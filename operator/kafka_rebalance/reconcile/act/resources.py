@@ -200,7 +200,7 @@ class Resources:
         if written is not None and not due(written, status, rebalance.memory.written_at, now):
             return True
         before = written or rebalance.desired.status
-        exists = await self._kube.patch_status(REBALANCES, metadata.namespace, metadata.name, status.as_patch())
+        exists = await self._patch_status(REBALANCES, metadata, status.as_patch())
         rebalance.memory = replace(rebalance.memory, written=status, written_at=now)
         if exists:
             await self._tell_transition(KIND, metadata, before, status)
@@ -225,7 +225,7 @@ class Resources:
         said = ResourceStatus(observed_generation=about.generation, conditions=conditions)
         patch = said.model_dump(mode="json", by_alias=True, include={"observed_generation", "conditions"})
         try:
-            await self._kube.patch_status(plural, about.namespace, about.name, {"status": patch})
+            await self._patch_status(plural, about, {"status": patch})
         except RebalanceError as error:
             log.warning("%s/%s: status not written: %s", about.namespace, about.name, error.message)
 
@@ -245,8 +245,7 @@ class Resources:
         status = build_throttle_status(throttle, ruling, view, cluster_id=cluster_id, now=now, problem=problem)
         if written is not None and not due(written, status, written_at, now):
             return True
-        where = (REASSIGNMENT_THROTTLES, metadata.namespace, metadata.name)
-        if not await self._kube.patch_status(*where, status.as_patch()):
+        if not await self._patch_status(REASSIGNMENT_THROTTLES, metadata, status.as_patch()):
             self._throttles_written.pop(metadata.uid, None)
             return False
         self._throttles_written[metadata.uid] = status, now
@@ -265,12 +264,26 @@ class Resources:
         status = build_connection_status(connection, state, now=now)
         if written is not None and status == before and timedelta(0) <= now - written_at < _MISSED_FOR:
             return True
-        if not await self._kube.patch_status(CONNECTIONS, metadata.namespace, metadata.name, status.as_patch()):
+        if not await self._patch_status(CONNECTIONS, metadata, status.as_patch()):
             self._connections_written.pop(metadata.uid, None)
             return False
         self._connections_written[metadata.uid] = status, now
         await self._tell_transition(CONNECTION_KIND, metadata, before, status)
         return True
+
+    async def _patch_status(self, plural: str, about: ObjectMeta, patch: Json) -> bool:
+        """Write the status of this resource. False if it is gone, also if another has its name.
+
+        Its deletion may be complete although the removal of the finalizer got no answer, and another one of its name
+        may have been created since. The API server ignores a uid in the patch, so the patch names the version.
+        """
+        where = (plural, about.namespace, about.name)
+        if about.deleting:
+            body = _if_same(await self._kube.get(*where), about)
+            if body is None:
+                return False
+            patch = {**patch, "metadata": {"resourceVersion": body["metadata"]["resourceVersion"]}}
+        return await self._kube.patch_status(*where, patch)
 
     async def _tell_transition(
         self, kind: str, about: ObjectMeta, before: ResourceStatus, after: ResourceStatus

@@ -60,6 +60,11 @@ def deletion(metadata):
     metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 
 
+def being_deleted(throttle):
+    metadata = throttle.metadata.model_copy(update={"deletion_timestamp": NOW})
+    return throttle.model_copy(update={"metadata": metadata})
+
+
 async def test_an_order_to_undo_stays_on_another_of_its_name():
     """The resource was deleted and created again, which the watch has not reported yet."""
     kube = KubeInMemory()
@@ -164,6 +169,28 @@ class TestReportThrottle:
         for _ in range(2):
             assert not await resources.report_throttle(mine, "c", mine, ThrottleView(replicas=1))
             assert not await resources.report_throttle(mine, "c", mine)
+
+    async def test_one_that_was_deleted_and_created_again(self, kube, mine):
+        """It is gone, and its status is not written onto the new one."""
+        kube.resources[REASSIGNMENT_THROTTLES, "kafka", "limits"]["metadata"]["uid"] = "k-2"
+        deleted = being_deleted(mine)
+        assert not await Resources(kube, lambda: NOW).report_throttle(deleted, "c", deleted)
+        assert kube.writes == []
+
+    async def test_one_that_changes_while_its_status_is_written(self, kube, mine):
+        """Another of its name may have been created in between: the next round looks again."""
+        get = kube.get
+
+        async def then_changed(*where):
+            body = await get(*where)
+            kube._touch(kube.resources[where])
+            return body
+
+        kube.get = then_changed
+        deleted = being_deleted(mine)
+        with pytest.raises(Conflict):
+            await Resources(kube, lambda: NOW).report_throttle(deleted, "c", deleted)
+        assert kube.writes == []
 
 
 class TestConfigMaps:
