@@ -147,7 +147,8 @@ class DirectoryObjects:
 
         def change(found: Json) -> Json:
             _check(found, patch.get("metadata", {}).get("resourceVersion", found["metadata"]["resourceVersion"]))
-            return merge_patch(found, {"status": patch["status"]})
+            merged: Json = merge_patch(found, {"status": patch["status"]})
+            return merged
 
         return await self._change(plural, namespace, name, change) is not None
 

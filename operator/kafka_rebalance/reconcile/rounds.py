@@ -86,7 +86,7 @@ class Rounds:
         self._runs = Runs(
             info.cluster_id, admin, self._lifecycle, resources, stores, load_models, capacity, clock, wake, known
         )
-        self._closing = Closing(admin, self._lifecycle, clock, self.throttle.take_cordons)
+        self._closing = Closing(admin, self._lifecycle, clock, self.throttle.take_cordons, self._observer.expire)
         self._judges = Judges(self._lifecycle, self._observer, self.rebalances, clock)
         self._log_dirs = LogDirCalls(admin, self.rebalances, self._lifecycle, stores, clock)
         self._selected = SelectedPartitions()
@@ -303,6 +303,8 @@ class Rounds:
         async def close(rebalance: Rebalance) -> None:
             if rebalance.desired.deleted_since(rebalance.memory.prepared):
                 return  # what was judged is not what is asked for now: the next round looks again
+            if not rebalance.assessment.finished:
+                self._closing.wait_anew(rebalance)
             arrived = rebalance.assessment.finished and self.throttle.restored(rebalance, info)
             if only_kept_copies_in_flight(rebalance) or arrived:
                 assessment = await self._closing.finish(rebalance, info)

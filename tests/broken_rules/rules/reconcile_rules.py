@@ -41,9 +41,9 @@ RECONCILE_RULES = (
     BrokenRule(
         "late-log-dir-call",
         "A deletion does not end while a broker may still carry out a move between log dirs.",
-        "reconcile/act/closing.py",
-        "if not late and not _back_in_log_dirs(rebalance):",
-        "if not late:",
+        "reconcile/decide/arrival_proof.py",
+        " or _back_in_log_dirs(rebalance):",
+        ":",
         ("tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestLateCalls::test_a_deletion_waits_for_them",),
     ),
     BrokenRule(
@@ -88,6 +88,22 @@ RECONCILE_RULES = (
             "tests/unit/reconcile/test_engine_problems.py::test_a_start_that_need_not_be_recorded_any_more",
             "tests/unit/reconcile/test_engine_problems.py::test_a_start_that_waits",
         ),
+    ),
+    BrokenRule(
+        "old-answer-forward",
+        "An old answer of a broker that was paused does not end a run that has sent nothing.",
+        "reconcile/decide/arrival_proof.py",
+        "SECOND_READING_SECONDS if any(_without_a_call(rebalance, move) for move in arrived) else 0.0",
+        "0.0",
+        ("tests/unit/reconcile/test_engine_old_answers.py::TestForward::test_back_to_where_the_partitions_were",),
+    ),
+    BrokenRule(
+        "old-answer-back",
+        "Nor does it end an undo or a deletion, after which nothing could be moved back any more.",
+        "reconcile/decide/arrival_proof.py",
+        "CALL_SECONDS if wholly else SECOND_READING_SECONDS",
+        "0.0",
+        ("tests/unit/reconcile/test_engine_old_answers.py::TestBack::test_undo",),
     ),
     BrokenRule(
         "cordon-of-the-dead",

@@ -14,12 +14,13 @@ from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.partition_status import MovePhase
-from kafka_rebalance.kafka.ports import CALL_SECONDS, ClusterInfo, KafkaReader
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.decide.arrival_proof import proof_seconds
 from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.decide.disk_peak import disk_peak
 from kafka_rebalance.reconcile.decide.drain_proof import asked_for_proof, drain_of
@@ -38,7 +39,11 @@ _PROOF_SECONDS = 2.0
 
 
 class Closing:
-    """Closes the runs of one cluster. ``keep_cordons`` records the cordons that are left, before a run ends."""
+    """Closes the runs of one cluster.
+
+    ``keep_cordons`` records the cordons that are left, before a run ends. ``read_again`` has the next round read all
+    partitions.
+    """
 
     def __init__(
         self,
@@ -46,11 +51,13 @@ class Closing:
         lifecycle: Lifecycle,
         clock: Clock,
         keep_cordons: Callable[[Collection[BrokerId]], Awaitable[None]],
+        read_again: Callable[[], None],
     ) -> None:
         self._admin = admin
         self._lifecycle = lifecycle
         self._clock = clock
         self._keep_cordons = keep_cordons
+        self._read_again = read_again
 
     async def finish(self, rebalance: Rebalance, info: ClusterInfo) -> Assessment:
         """Every partition has arrived or is skipped, and the throttle has been removed: close the run.
@@ -62,7 +69,9 @@ class Closing:
         too_large = assessment.teardown.barrier is RollbackBarrier.TOO_LARGE
         if rebalance.record.loaded_run is None or rebalance.memory.planning is not None or too_large:
             return assessment
-        if going_back(rebalance) and not (self._uncordoned(rebalance, info) and self._seen(rebalance)):
+        if going_back(rebalance) and not self._uncordoned(rebalance, info):
+            return assessment
+        if (going_back(rebalance) or assessment.replanning is None) and not self._proved(rebalance):
             return assessment
         async with self._lifecycle.problems_of(rebalance, "finish"):
             if going_back(rebalance) and rebalance.record.run is not None:
@@ -86,6 +95,10 @@ class Closing:
                     await self._lifecycle.close(rebalance, RunOutcome.SUCCEEDED, disk_peak=peak)
         return assessment
 
+    def wait_anew(self, rebalance: Rebalance) -> None:
+        """Not every partition is where it belongs: what was seen before proves nothing any more."""
+        rebalance.memory = replace(rebalance.memory, unseen_since=None, empty_since=None)
+
     def _uncordoned(self, rebalance: Rebalance, info: ClusterInfo) -> bool:
         """Whether a rollback has removed its cordons, or has waited long enough for that."""
         run = rebalance.record.run
@@ -95,20 +108,15 @@ class Closing:
         rebalance.memory = replace(rebalance.memory, uncordoning_since=since)
         return self._clock.monotonic() - since >= _UNCORDON_SECONDS
 
-    def _seen(self, rebalance: Rebalance) -> bool:
-        """Whether each first call is visible in Kafka, or had enough time to become visible.
-
-        A call without an answer may still be carried out, and the broker that answers may be behind. The partition, or
-        the replica that moves between log dirs, then only seems to be at its origin, and would not be moved back after
-        the run has ended.
-        """
-        done = rebalance.assessment.statuses.within(MovePhase.DONE)
-        late = any(move.tp in done and move.first_call not in {(), move.origin} for move in rebalance.record.moves)
-        if not late and not _back_in_log_dirs(rebalance):
+    def _proved(self, rebalance: Rebalance) -> bool:
+        """Whether all partitions have been seen where they belong for long enough. Everything is read until then."""
+        seconds = proof_seconds(rebalance)
+        if not seconds:
             return True
         since = self._first_time(rebalance.memory.unseen_since)
         rebalance.memory = replace(rebalance.memory, unseen_since=since)
-        return self._clock.monotonic() - since >= CALL_SECONDS
+        self._read_again()
+        return self._clock.monotonic() - since >= seconds
 
     def _first_time(self, since: float | None) -> float:
         """The time at which a wait began: ``since``, or now if it begins with this round."""
@@ -164,18 +172,6 @@ class Closing:
         if drain is not None and drain.empty:
             drain = replace(drain, message=drain.message + _stay_cordoned(rebalance))
         return replace(assessment, drain=drain) if drain is not None else None
-
-
-def _back_in_log_dirs(rebalance: RebalanceView) -> bool:
-    """Whether the run may have asked for another log dir of a replica that does not move now.
-
-    Before an undo, the run has succeeded: it has seen what became of all that it asked for.
-    """
-    opened, done = rebalance.record.loaded_run, rebalance.assessment.log_dirs.within(MovePhase.DONE)
-    if opened is None or opened.run.undo:
-        return False
-    asked = (move for move in opened.log_dirs if None not in {move.origin, move.after} and move.origin != move.after)
-    return any(move.key in done for move in asked)
 
 
 def _stay_cordoned(rebalance: RebalanceView) -> str:

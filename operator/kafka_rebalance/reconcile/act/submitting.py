@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from structlog.contextvars import bound_contextvars
 
@@ -12,12 +13,14 @@ from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.origin_records import OriginRecords
+from kafka_rebalance.reconcile.decide.arrival_proof import leading_back
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
 from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
 
 _STAGE = "submit"
+_REASSIGN = "reassign"
 _EXPECTED = {AlterCode.OK, AlterCode.ELECTION_NOT_NEEDED, AlterCode.NO_REASSIGNMENT_IN_PROGRESS}
 _REFUSED = {
     AlterCode.INVALID_REPLICA_ASSIGNMENT,
@@ -58,9 +61,11 @@ class Submitting:
         sent = False
         async with self._lifecycle.problems_of(rebalance, _STAGE):
             try:
+                _forget_led_back(rebalance, orders)
                 with bound_contextvars(**rebalance.log_fields):
                     answers = await submit(self._admin, orders, cluster)
                 sent = bool(answers)
+                _remember_led_back(rebalance, orders, cluster, answers)
                 self._origins.give_up(rebalance, _refused(answers))
                 _check(rebalance.name, answers)
             except RebalanceError as error:
@@ -76,11 +81,26 @@ class Submitting:
         return rebalance.memory.problem is not None and rebalance.memory.problem.stage == _STAGE
 
 
+def _forget_led_back(rebalance: Rebalance, orders: Orders) -> None:
+    """Of the partitions that are called now: Kafka may carry out a call and not answer it."""
+    called = orders.alters.keys() | set(orders.cancels)
+    if not rebalance.memory.led_back.isdisjoint(called):
+        rebalance.memory = replace(rebalance.memory, led_back=rebalance.memory.led_back - called)
+
+
+def _remember_led_back(rebalance: Rebalance, orders: Orders, cluster: ClusterState, answers: Sequence[Answer]) -> None:
+    run = rebalance.record.loaded_run
+    accepted = {tp for call, tp, code in answers if call == _REASSIGN and code is AlterCode.OK}
+    moves = (run.move_of[tp] for tp in accepted if tp in run.move_of) if run is not None else ()
+    if found := leading_back(moves, orders.alters, cluster):
+        rebalance.memory = replace(rebalance.memory, led_back=rebalance.memory.led_back | found)
+
+
 async def submit(admin: KafkaWriter, orders: Orders, cluster: ClusterState) -> list[Answer]:
     """Send the orders and return the answers. No leader is elected if an alter was not permitted."""
     submitted = {**dict.fromkeys(orders.cancels), **orders.alters}
     altered = await admin.alter_reassignments(submitted) if submitted else {}
-    answers = [("reassign", tp, code) for tp, code in altered.items()]
+    answers = [(_REASSIGN, tp, code) for tp, code in altered.items()]
     if AlterCode.NOT_AUTHORIZED in altered.values():
         return answers
     # A leader movement is the reorder and the election after it: elect at once what has just been put in order.

@@ -34,7 +34,7 @@ class Closed:
         plan = Plan((moved,), Certificate(1, optimal=True))
         run = Run("u-1", "kafka", "r", "c", "run", self.rebalance.desired.planning_hash, plan.hash, NOON)
         recorded(self.rebalance, run=run, was_read=True, loaded_run=loaded_run_of(run, plan, "ref", {}))
-        self.closing = Closing(self.kafka, Lifecycle(None, None, self.clock), self.clock, None)
+        self.closing = Closing(self.kafka, Lifecycle(None, None, self.clock), self.clock, None, lambda: None)
 
     async def empty(self, *, seconds=0):
         """Whether broker 4 is reported as empty this much later; None: it is not known yet."""
@@ -91,7 +91,7 @@ class Balanced:
         run = Run("u-1", "kafka", "r", "c", "run", self.rebalance.desired.planning_hash, plan.hash, NOON)
         run = replace(run, started_at=NOON if started else None)
         recorded(self.rebalance, run=run, was_read=True, loaded_run=loaded_run_of(run, plan, "ref", {}))
-        self.closing = Closing(self.kafka, Lifecycle(None, self.stores, self.clock), self.clock, None)
+        self.closing = Closing(self.kafka, Lifecycle(None, self.stores, self.clock), self.clock, None, lambda: None)
 
     async def ended(self):
         """The stored run, as a restarted operator reads it."""

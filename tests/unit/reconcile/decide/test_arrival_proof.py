@@ -1,0 +1,93 @@
+"""How long a run waits before it ends, by what it has sent itself."""
+
+from dataclasses import replace
+
+import pytest
+from tests.fakes.found_by_rounds import found, recorded
+from tests.fakes.stopped_clock import NOON
+
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
+from kafka_rebalance.kafka.ports import CALL_SECONDS
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
+from kafka_rebalance.model.run import Origin, Run
+from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.decide.arrival_proof import SECOND_READING_SECONDS, leading_back, proof_seconds
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import loaded_run_of
+
+TP = TopicPartition("t", 0)
+DONE = {TP: PartitionStatus(MovePhase.DONE)}
+
+
+def arrived(origin=None, *, back=False, target=(2,), elects=False, first_call=(), direction=Direction.ROLLBACK):
+    """A run that leads t-0 from broker 1 to ``target`` (``back``: is undone), which is there. ``origin``: on record."""
+    metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
+    rebalance = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+    run = Run("u-1", "kafka", "r", "c", "run", "h", "p", NOON, undo=back)
+    row = PlannedPartition(TP, replicas_of(1), replicas_of(*target), elects=elects)
+    plan = Plan((row,), Certificate(1, optimal=True))
+    origins = {} if origin is None else {TP: Origin(TP, "", replicas_of(*origin), first_call=replicas_of(*first_call))}
+    loaded = loaded_run_of(run, plan, "ref", origins, back=back)
+    recorded(rebalance, run=run, was_read=True, loaded_run=loaded, origins=origins)
+    return found(rebalance, statuses=DONE, direction=direction if back else Direction.FORWARD)
+
+
+class TestForward:
+    def test_the_run_has_sent_it(self):
+        assert proof_seconds(arrived((1,))) == 0
+
+    @pytest.mark.parametrize("elects", [False, True])
+    def test_nothing_is_on_record(self, elects):
+        assert proof_seconds(arrived(elects=elects, target=(1,) if elects else (2,))) == SECOND_READING_SECONDS
+
+    def test_an_earlier_plan_has_sent_something(self):
+        """Another list than the present plan starts from: where it leads to may be where the partition was before."""
+        assert proof_seconds(arrived((2,))) == SECOND_READING_SECONDS
+
+    def test_nothing_is_to_be_sent(self):
+        assert proof_seconds(arrived(target=(1,))) == 0
+
+    def test_a_partition_that_has_not_arrived_proves_nothing(self):
+        waiting = found(arrived(), statuses={TP: PartitionStatus(MovePhase.WAITING)})
+        assert proof_seconds(waiting) == 0
+
+
+class TestBack:
+    def test_the_run_has_led_it_back(self):
+        rebalance = arrived((1,), back=True)
+        rebalance.memory = replace(rebalance.memory, led_back=frozenset({TP}))
+        assert proof_seconds(rebalance) == 0
+
+    def test_nothing_was_sent_on_the_way_back(self):
+        assert proof_seconds(arrived((1,), back=True)) == CALL_SECONDS
+
+    def test_a_revert_leaves_what_is_complete(self):
+        assert proof_seconds(arrived((1,), back=True, direction=Direction.REVERT)) == SECOND_READING_SECONDS
+
+    @pytest.mark.parametrize("direction", [Direction.ROLLBACK, Direction.REVERT])
+    def test_a_first_call_may_still_be_carried_out(self, direction):
+        assert proof_seconds(arrived((1,), back=True, first_call=(1, 2), direction=direction)) == CALL_SECONDS
+
+    def test_only_a_leader_was_elected(self):
+        assert proof_seconds(arrived((1,), back=True, first_call=(1,))) == 0
+
+
+class TestLeadingBack:
+    """By the call, and for a null by the list that Kafka restores."""
+
+    @pytest.mark.parametrize(
+        ("replicas", "adding", "call", "leads"),
+        [
+            ((2,), (), (1,), True),
+            ((2,), (), (2, 1), False),
+            ((1, 2), (2,), None, True),
+            ((2, 1), (2,), None, True),
+            ((2, 3), (3,), None, False),
+        ],
+    )
+    def test_calls(self, replicas, adding, call, leads):
+        move = arrived((1,)).record.moves[0]
+        held = replicas_of(*replicas)
+        state = PartitionState(TP, "id", held, frozenset(held), held[0], adding=replicas_of(*adding))
+        alters = {} if call is None else {TP: replicas_of(*call)}
+        assert leading_back([move], alters, ClusterState("c", {}, {TP: state})) == ({TP} if leads else set())

@@ -1,0 +1,137 @@
+"""A broker that was paused answers with the metadata it had then. Such answers must not end a run.
+
+The list of reassignments comes from the controller and is always of now.
+"""
+
+import copy
+from dataclasses import replace
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+
+from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
+
+TP = TopicPartition("t", 0)
+
+
+class Behind(KafkaInMemory):
+    """``old``: what the next answers show, of which there are ``answers``."""
+
+    def __init__(self, *arguments, **topics):
+        super().__init__(*arguments, **topics)
+        self.old, self.answers = copy.deepcopy(self.states), 0
+
+    async def describe_partitions(self, topics=None, listed=None):
+        if not self.answers:
+            return await super().describe_partitions(topics)
+        self.answers -= 1
+        now, self.states = self.states, copy.deepcopy(self.old)
+        try:
+            return await super().describe_partitions(topics)
+        finally:
+            self.states = now
+
+
+async def rounds_until(operator, outcome):
+    """How many rounds of a second pass until the run has ended so."""
+    for rounds in range(40):
+        if operator.run is not None and operator.run.outcome == outcome:
+            return rounds
+        await operator.round()
+    raise AssertionError(f"{operator.state}: {operator.message}")
+
+
+class TestForward:
+    @pytest.mark.parametrize("answers", [1, 2])
+    async def test_back_to_where_the_partitions_were(self, answers):
+        """The spec is edited to the opposite, and the answer is of before the first run."""
+        operator = OperatorInMemory(Behind((1, 2), t=[[1]]))
+        operator.assign(("t", 0, [2]))
+        await operator.until("Succeeded")
+        operator.write(("t", 0, [1]))
+        operator.edit(topics={"include": ["t"]})
+        await operator.until_true(lambda: operator.rebalance.memory.planning is not None)
+        operator.kafka.answers = answers
+        await operator.until("Rebalancing")
+        await operator.until_closed()
+        assert (operator.state, operator.kafka.lists("t")) == ("Succeeded", [[1]])
+
+    @pytest.mark.parametrize("answers", [1, 2])
+    async def test_preferred_leaders(self, answers):
+        """The leader has just moved away from the preferred replica."""
+        kafka = Behind((1, 2), t=[[1, 2]])
+        kafka.states[TP] = replace(kafka.states[TP], leader=BrokerId(2))
+        operator = OperatorInMemory(kafka)
+        operator.apply(strategy="PreferredLeaders")
+        await operator.until_true(lambda: operator.rebalance.memory.planning is not None)
+        kafka.answers = answers
+        await operator.until_closed()
+        assert (operator.run.outcome, kafka.states[TP].leader) == ("Succeeded", 1)
+
+    async def test_a_run_that_has_sent_all_calls_itself(self):
+        """It does not wait."""
+        operator = OperatorInMemory(Behind((1, 2), t=[[1]]))
+        operator.assign(("t", 0, [2]))
+        await operator.until_true(lambda: operator.run is not None)
+        assert await rounds_until(operator, "Succeeded") == 2
+
+
+class TestBack:
+    @pytest.mark.parametrize("answers", [1, 2, 3, 6])
+    async def test_undo(self, answers):
+        operator = OperatorInMemory(Behind((1, 2), t=[[1]]))
+        operator.assign(("t", 0, [2]))
+        await operator.until("Succeeded")
+        operator.order(UNDO_ANNOTATION, operator.status["plan"]["hash"])
+        operator.kafka.answers = answers
+        await rounds_until(operator, "Undone")
+        assert operator.kafka.lists("t") == [[1]]
+
+    @pytest.mark.parametrize("answers", [1, 2, 3, 6])
+    async def test_deletion(self, answers):
+        """Kafka has carried out all calls; the answer is of before the first one."""
+        operator = OperatorInMemory(Behind((1, 2), t=[[1]] * 12))
+        operator.apply(execution={"parallelPartitionCount": 1}, throttle={"unlimited": True})
+        await operator.until_true(lambda: [2] in operator.kafka.lists("t"))
+        assert operator.run.open
+        operator.delete()
+        operator.kafka.answers = answers
+        await operator.until_true(lambda: not operator.engine.rebalances)
+        assert operator.kafka.lists("t") == [[1]] * 12
+
+    @pytest.mark.parametrize("policy", ["Rollback", "Revert"])
+    async def test_a_deletion_that_has_sent_all_calls_itself(self, policy):
+        """It does not wait: a copy in flight is cancelled, and what is complete is moved back."""
+        operator = OperatorInMemory(Behind((1, 2), t=[[1]] * 4))
+        operator.kafka.slow = {2}
+        operator.apply(throttle={"unlimited": True}, deletionPolicy=policy)
+        await operator.until_true(lambda: bool(operator.kafka.flying))
+        operator.delete()
+        for _ in range(3):
+            await operator.round()
+        assert (operator.engine.rebalances, operator.kafka.lists("t")) == ({}, [[1]] * 4)
+
+    async def test_an_undo_that_has_sent_all_calls_itself(self):
+        operator = OperatorInMemory(Behind((1, 2), t=[[1]]))
+        operator.assign(("t", 0, [2]))
+        await operator.until("Succeeded")
+        operator.order(UNDO_ANNOTATION, operator.status["plan"]["hash"])
+        assert await rounds_until(operator, "Undone") <= 3
+
+    async def test_the_wait_begins_again(self):
+        """An old answer between two true ones: the time that has passed since then proves nothing."""
+        operator = OperatorInMemory(Behind((1, 2), t=[[1]] * 12))
+        operator.apply(execution={"parallelPartitionCount": 1}, throttle={"unlimited": True})
+        await operator.until_true(lambda: [2] in operator.kafka.lists("t"))
+        operator.delete()
+        operator.kafka.answers = 1
+        await operator.round()
+        operator.kafka.slow = {1}
+        for _ in range(12):
+            await operator.round()
+        operator.kafka.slow, operator.kafka.answers = set(), 1
+        operator.kafka.arrive()
+        await operator.until_true(lambda: not operator.engine.rebalances)
+        assert operator.kafka.lists("t") == [[1]] * 12
