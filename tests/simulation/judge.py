@@ -56,6 +56,8 @@ class Judge:
         self.plans, self.origins = {}, {}
         self.owners = []
         """The owners of the cluster, with the time at which each was first seen on record."""
+        self.cordoned = {}
+        """By run, the brokers that it has cordoned, as it was last recorded before its end."""
         self.emptied = set()
         """Brokers that may stay cordoned: after a success, and after `Abandon`."""
         self.log_dirs = LogDirJudge(world, self)
@@ -125,16 +127,22 @@ class Judge:
     def _note_end(self, run):
         """A success keeps its cordons, even if its resource is edited or deleted before its status says so.
 
-        So does a run that is abandoned: the brokers are those of the run, not those of a spec that was edited since.
+        So does a run that is abandoned. Its event may not say so, because it is sent after the record, and the record
+        may not name the brokers any more if no cluster is known to be that of the run.
 
         What was taken over goes back to where it was before both, until a run of the successor has ended.
         """
+        key = run.uid, run.run_id
         if run.open:
+            self.cordoned[key] = run.cordoned
             return
         self.log_dirs.ended(run)
-        if run.outcome in {RunOutcome.SUCCEEDED, RunOutcome.ABANDONED}:
+        if run.outcome is RunOutcome.SUCCEEDED:
             self.emptied.update(run.cordoned)
-        before = self.inherited.pop(run.uid, {}) | self.first.get((run.uid, run.run_id), {})
+        elif run.outcome is RunOutcome.ABANDONED:  # Kafka is left as it is
+            self.log_dirs.abandoned = True
+            self.emptied.update(self.cordoned.get(key, ()))
+        before = self.inherited.pop(run.uid, {}) | self.first.get(key, {})
         if run.outcome is RunOutcome.ROLLED_BACK:
             self.rolled_back[run.uid] = before
         if run.successor is not None:
@@ -184,7 +192,9 @@ class Judge:
             if origin is not None and origin.topic_id != state.topic_id:
                 origin = None
             if origin is not None or tp in plan:
-                fits = origin is not None and set(to or ()) - set(state.replicas) <= known_to(plan.get(tp), origin)
+                row = plan.get(tp)
+                fits = origin is not None and set(to or ()) - set(state.replicas) <= known_to(row, origin)
+                fits = fits and (to is None or len(to) >= fewest_of(row, origin))
                 found.append((fits, origin is not None, len(found), run, plan, origin))
         return max(found)[3:] if found else None
 
@@ -228,7 +238,7 @@ class Judge:
             self.breach(f"{what}: sent to a partition in flight; read {shown(seen)}")
         if added - known:
             self.breach(f"{what}: adds {sorted(added - known)}, which neither the plan nor the origin names")
-        fewest = min(len(origin.replicas), len(row.target) if row else 9, len(seen.replicas))
+        fewest = min(fewest_of(row, origin), len(seen.replicas))
         if len(to) < fewest:
             self.breach(f"{what}: leaves fewer than {fewest} replicas")
         body = self.world.body_of(run.uid)
@@ -342,9 +352,6 @@ class Judge:
         events = self.world.kube.told.get(uid, ())
         told = [reason for reason, _ in events]
         self.world.note(f"{body['metadata']['name']} is gone: {told[-3:]}")
-        if told[-1:] == ["Abandoned"]:  # Kafka is left as it is
-            self.log_dirs.abandoned = True
-            self.emptied.update(body["spec"].get("brokers", {}).get("decommission", ()))
         if not told or told[-1] != "RolledBack":
             return
         for (tp, topic_id), before in self.rolled_back.get(uid, {}).items():
@@ -384,6 +391,11 @@ class Judge:
 def known_to(row, origin):
     """The brokers that the plan or the origin of a partition names."""
     return set(origin.replicas) | (set(row.target) | set(row.current) if row else set())
+
+
+def fewest_of(row, origin):
+    """The fewest replicas that a step of the run leaves."""
+    return min(len(origin.replicas), len(row.target)) if row else len(origin.replicas)
 
 
 def ready(body):
