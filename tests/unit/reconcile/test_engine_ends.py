@@ -1,5 +1,6 @@
 """The end of a run says what has become of it."""
 
+import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
@@ -79,3 +80,19 @@ async def test_a_broker_that_gets_its_replicas_back_is_not_drained():
     operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
     await operator.until("Undoing")
     assert operator.condition("Drained")["status"] == "False"
+
+
+@pytest.mark.parametrize("others", [0, 8])
+async def test_a_topic_created_again_on_a_broker_that_is_emptied(others):
+    """Its partitions are moved by a new plan. The old one was about another topic."""
+    kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 2, u=[[1]] * others)
+    kafka.slow = {2, 3}
+    operator = OperatorInMemory(kafka)
+    operator.apply(brokers={"decommission": [1]}, throttle={"unlimited": True}, execution={"parallelPartitionCount": 1})
+    await operator.until_true(lambda: bool(kafka.flying))
+    kafka.delete("t")
+    kafka.create("t", [[1]] * 2, topic_id="id-2")
+    kafka.arrive()
+    await operator.until("Succeeded")
+    assert operator.condition("Drained")["status"] == "True"
+    assert not any(1 in replicas for replicas in kafka.lists("t"))

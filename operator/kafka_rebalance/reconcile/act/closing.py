@@ -149,7 +149,9 @@ class Closing:
         partitions = await self._admin.describe_partitions()
         left = {tp for tp, state in partitions.items() if leaving & set(state.replicas)}
         names = ", ".join(str(b) for b in sorted(leaving))
-        known = {move.tp for move in rebalance.record.moves} | skipped_partitions(rebalance).keys()
+        skipped = skipped_partitions(rebalance)
+        known = {move.tp for move in rebalance.record.moves} | skipped.keys()
+        known -= {tp for tp, status in skipped.items() if status.reason == Reason.TOPIC_RECREATED}
         if (left - known) & select(rebalance.desired.spec, partitions).keys():
             log.info("%s: brokers %s have got new replicas: planning again", rebalance.name, names)
             rebalance.memory = replace(rebalance.memory, empty_since=None)
