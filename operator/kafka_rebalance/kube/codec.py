@@ -28,7 +28,7 @@ from kafka_rebalance.model.plan import (
     Spread,
 )
 from kafka_rebalance.model.run import Origin, Run
-from kafka_rebalance.model.topology import Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 _FORMAT = 2
 """Of plans and origins. A change that an earlier version would misread raises it. (1 were rows, never released.)"""
@@ -209,6 +209,8 @@ def encode_origins(origins: Iterable[Origin], *, first: bool = True, last: bool 
                     **(
                         {"firstCalls": _joined([o.first_call for o in rows])} if any(o.first_call for o in rows) else {}
                     ),
+                    # Also if it is empty: that tells the record from one of an earlier version.
+                    "logDirs": {str(at): o.log_dirs for at, o in enumerate(rows) if o.log_dirs != ()},
                 }
             )
         )
@@ -230,9 +232,15 @@ def decode_origins(payload: bytes) -> list[Origin]:
             partitions, leaders = group["partitions"], group["leaders"]
             # Missing where each first call was carried out, and in records of older operators.
             calls = _split(group["firstCalls"], share) if "firstCalls" in group else [()] * len(partitions)
-            rows = zip(partitions, _split(group["replicas"], share), leaders, calls, strict=True)
+            dirs = [_log_dirs_of(group.get("logDirs"), at) for at in range(len(partitions))]
+            rows = zip(partitions, _split(group["replicas"], share), leaders, calls, dirs, strict=True)
             origins += [Origin(TopicPartition(topic, n), topic_id, *row) for n, *row in rows]
         return origins
+
+
+def _log_dirs_of(column: Any, at: int) -> tuple[tuple[BrokerId, str], ...] | None:
+    found = column.get(str(at), ()) if column is not None else None
+    return tuple((BrokerId(broker), str(path)) for broker, path in found) if found is not None else None
 
 
 def _joined(lists: Sequence[Replicas]) -> list[list[int]]:

@@ -111,9 +111,9 @@ class OriginStore(_ResourceStore):
     """Each partition as it was before a run first changed it.
 
     The first record of a topic id and partition wins, unless it still names a first call: it is then not known whether
-    this call was carried out. Origins are recorded a few at a time, just before these partitions are altered. So only
-    the last piece of the record is written again. Nothing is read: the store remembers the last piece that it wrote,
-    and checks its version.
+    this call was carried out. Log dirs are added to it, and the first one of each broker wins. Origins are recorded a
+    few at a time, just before these partitions are altered. So only the last piece of the record is written again.
+    Nothing is read: the store remembers the last piece that it wrote, and checks its version.
     """
 
     _KIND = "origins"
@@ -133,9 +133,10 @@ class OriginStore(_ResourceStore):
         new: list[Origin] = []
         latest: dict[TopicPartition, Origin] = {}
         for origin in origins:
-            if not _known(origin, log.recorded) and not _known(origin, latest):
-                latest[origin.tp] = origin
-                new.append(origin)
+            before = latest.get(origin.tp) or log.recorded.get(origin.tp)
+            if (row := _to_record(origin, before)) is not None:
+                latest[row.tp] = row
+                new.append(row)
         if new:
             log = await self._write(name, uid, run_id, log, new)
         while len(self._logs) >= _REMEMBERED_LOGS:
@@ -297,11 +298,13 @@ def _decode_with_hash(payload: bytes) -> tuple[Plan, str]:
     return plan, plan.hash
 
 
-def _known(origin: Origin, recorded: Mapping[TopicPartition, Origin]) -> bool:
-    before = recorded.get(origin.tp)
+def _to_record(origin: Origin, before: Origin | None) -> Origin | None:
+    """What is to be recorded, after ``before``; None: nothing."""
     if before is None or before.topic_id != origin.topic_id:
-        return False
-    return not before.first_call or before == origin
+        return origin
+    first = replace(origin, log_dirs=before.log_dirs) if before.first_call else before
+    row = first.with_log_dirs(origin.log_dirs or ())
+    return row if row != before else None
 
 
 def _log_of(blob: Blob) -> _OriginLog:

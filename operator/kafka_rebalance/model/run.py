@@ -5,7 +5,8 @@ a rollback or undo, when abandoned, or when taken over. A new plan within a run 
 what was sent; before that it is a new run.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -30,7 +31,9 @@ class Origin:
 
     ``leader`` led the partition when this was recorded; None: no leader, or not known. A rollback elects the preferred
     leader only if it led before. ``first_call``: the list that the first call asks for, until it is on record that
-    Kafka has carried it out (``execution.first_call``); empty from then on.
+    Kafka has carried it out (``execution.first_call``); empty from then on. ``log_dirs``: by broker, the log dir that a
+    replica was in before the run first asked for another one; only these replicas go back to their log dirs. None: an
+    earlier version has recorded the partition, and it is not known.
     """
 
     tp: TopicPartition
@@ -38,6 +41,14 @@ class Origin:
     replicas: Replicas
     leader: BrokerId | None = None
     first_call: Replicas = ()
+    log_dirs: tuple[tuple[BrokerId, str], ...] | None = ()
+
+    def with_log_dirs(self, asked: Iterable[tuple[BrokerId, str]]) -> "Origin":
+        """With these log dirs too. What is recorded of a broker stays."""
+        if self.log_dirs is None:
+            return self
+        joined = dict(asked) | dict(self.log_dirs)
+        return self if len(joined) == len(self.log_dirs) else replace(self, log_dirs=tuple(sorted(joined.items())))
 
 
 @dataclass(frozen=True, slots=True)

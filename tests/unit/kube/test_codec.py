@@ -176,7 +176,19 @@ class TestOrigins:
         assert decode_origins(encode_origins(origins)) == origins
         first, second = unpack(encode_origins(origins))["topics"]
         assert first["firstCalls"] == [[3, 0], [3, 1, 2]]
-        assert second.keys() == {"topic", "id", "partitions", "replicas", "leaders"}
+        assert second.keys() == {"topic", "id", "partitions", "replicas", "leaders", "logDirs"}
+
+    def test_log_dirs(self) -> None:
+        """Those of each replica that was asked to move; None in records of earlier versions, which did not know."""
+        origins = [
+            Origin(TopicPartition("a", 0), "id-a", replicas_of(1, 2), log_dirs=((BrokerId(2), "/data/a"),)),
+            Origin(TopicPartition("a", 1), "id-a", replicas_of(0, 2)),
+            Origin(TopicPartition("a", 2), "id-a", replicas_of(0, 2), log_dirs=None),
+        ]
+        assert decode_origins(encode_origins(origins)) == origins
+        group = {"topic": "a", "id": "i", "partitions": [0], "replicas": [[1], [1]], "leaders": [1]}
+        (earlier,) = decode_origins(pack({"format": 2, "topics": [group]}))
+        assert earlier.log_dirs is None
 
 
 class TestSize:

@@ -146,6 +146,27 @@ class TestAppending:
         assert await store.append("u", "r", waiting) == by_partition([*waiting, *rows[:20]])
         assert await OriginStore(kube).load("u", "r") == by_partition([*waiting, *rows[:20]])
 
+    async def test_log_dirs_are_added(self):
+        """The first one of each broker wins, and what else is on record of the partition stays."""
+        kube, (row,) = MortalKube(), origins(1)
+        store, waiting = OriginStore(kube), replace(row, first_call=row.replicas)
+        await store.append("u", "r", [waiting])
+        first = ((BrokerId(1), "/data/a"),)
+        await store.append("u", "r", [replace(waiting, log_dirs=first)])
+        assert await store.append("u", "r", [row]) == by_partition([replace(row, log_dirs=first)])
+        later = ((BrokerId(1), "/data/b"), (BrokerId(2), "/data/c"))
+        expected = by_partition([replace(row, log_dirs=(*first, later[1]))])
+        assert await store.append("u", "r", [replace(waiting, log_dirs=later)]) == expected
+        assert await OriginStore(kube).load("u", "r") == expected
+
+    async def test_log_dirs_after_an_earlier_version(self):
+        """It is not known what that has asked for, so none are recorded."""
+        kube, (row,) = MortalKube(), origins(1)
+        older = replace(row, log_dirs=None)
+        await OriginStore(kube).append("u", "r", [older])
+        added = replace(row, log_dirs=((BrokerId(1), "/data/a"),))
+        assert await OriginStore(kube).append("u", "r", [added]) == by_partition([older])
+
     async def test_given_up(self):
         """It is written with the next one; until then a restart finds it with its first call."""
         kube, (kept, refused, later) = MortalKube(), origins(3)

@@ -1,5 +1,6 @@
 """Rollback and restarts of a run that moves replicas between the log dirs of a broker."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from tests.unit.reconcile.log_dir_runs import ONE, A, B, C, half_way, jbod, only
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.reassignment_throttle import LOG_DIR_RATE
+from kafka_rebalance.kube.store import OriginStore
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
 TWO = BrokerId(2)
@@ -209,6 +211,83 @@ class TestDeadBrokers:
         copying.edit(goals={"logDirs": {"band": "20%"}}, topics={"include": ["t"]})
         await self.minutes(copying)
         assert copying.run.planning_hash == copying.rebalance.desired.planning_hash
+
+
+def two_brokers():
+    """Each partition has a replica on both, in the first log dir."""
+    kafka = KafkaInMemory((1, 2), size=100, t=[[1, 2]] * 6)
+    kafka.dirs = dict.fromkeys(kafka.brokers, (A, B, C))
+    return kafka
+
+
+class TestMovedByOthersBeforehand:
+    """Replicas that others have moved to the planned log dirs, before the run has asked for these, are theirs."""
+
+    @staticmethod
+    async def moved(operator):
+        """Those on broker 2, between the plan and its approval; returns their log dirs."""
+        only_log_dirs(operator, approval={"policy": "Manual"})
+        await operator.until("AwaitingApproval")
+        theirs = {m.key: m.after for m in operator.rebalance.record.loaded_run.log_dirs if m.broker == TWO}
+        operator.kafka.where.update(theirs)
+        operator.edit(approval={"policy": "Manual", "planHash": operator.status["plan"]["hash"]})
+        return theirs
+
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_an_undo(self, restart):
+        kafka = two_brokers()
+        operator = OperatorInMemory(kafka)
+        theirs = await self.moved(operator)
+        await operator.until("Succeeded")
+        if restart:
+            operator.restart()
+        operator.order(UNDO_ANNOTATION, operator.status["plan"]["hash"])
+        await operator.until("Undone")
+        assert places(kafka) == [A] * 6
+        assert {key: kafka.where[key] for key in theirs} == theirs
+
+    async def test_a_deletion_in_the_middle(self):
+        kafka = two_brokers()
+        operator = OperatorInMemory(kafka)
+        theirs = await self.moved(operator)
+        kafka.crawling = {ONE}
+        await operator.until_true(lambda: bool(kafka.future))
+        operator.delete()
+        await operator.until_true(lambda: not operator.engine.rebalances)
+        assert places(kafka) == [A] * 6
+        assert {key: kafka.where[key] for key in theirs} == theirs
+
+    async def test_of_a_record_without_log_dirs(self):
+        """An earlier version has written it: what the plan moved goes back, as it did in that version."""
+        kafka = two_brokers()
+        operator = OperatorInMemory(kafka)
+        only_log_dirs(operator)
+        await operator.until("Succeeded")
+        run, origins = operator.run, OriginStore(operator.kube)
+        older = [replace(row, log_dirs=None) for row in (await origins.load("u-1", run.run_id)).values()]
+        await origins.replace("u-1", run.run_id, older)
+        operator.restart()
+        operator.order(UNDO_ANNOTATION, operator.status["plan"]["hash"])
+        await operator.until("Undone")
+        assert {kafka.dir_of(f"t-{n}", b) for n in range(6) for b in (1, 2)} == {A}
+
+    async def test_between_two_plans(self):
+        """A rollback of both leads to the log dir that others had chosen in between."""
+        kafka = two_brokers()
+        operator = OperatorInMemory(kafka)
+        theirs = await self.moved(operator)
+        kafka.crawling = {ONE}
+        await operator.until_true(lambda: bool(kafka.future))
+        kafka.crawling = set()
+        kafka.copied()
+        drained = [{"broker": 2, "path": path} for path in (B, C)]
+        operator.edit(goals={"logDirs": {"band": "10%", "drain": drained}}, approval={"policy": "Automatic"})
+        await operator.until("Superseded", "Rebalancing", "Planning")
+        await operator.until("Succeeded")
+        assert {kafka.dir_of(f"t-{n}", 2) for n in range(6)} == {A}
+        operator.order(UNDO_ANNOTATION, operator.status["plan"]["hash"])
+        await operator.until("Undone")
+        assert {key: kafka.where[key] for key in theirs} == theirs
 
 
 class TestOrigins:

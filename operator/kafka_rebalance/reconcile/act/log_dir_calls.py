@@ -9,6 +9,7 @@ from structlog.contextvars import bound_contextvars
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.log_dir_moves import LogDirReading
+from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.kafka.ports import KafkaAdmin, LogDirCode
 from kafka_rebalance.model.topology import BrokerId, ClusterState, ReplicaKey
@@ -90,21 +91,26 @@ class LogDirCalls:
             found, statuses = orders[rebalance.uid], rebalance.assessment.log_dirs.by_replica
             throttled = throttle.log_dirs_throttled({broker for _, broker in found.asks})
             asks = {key: to for key, to in found.asks.items() if statuses[key].cancel or key[1] in throttled}
-            sent |= await self._send(rebalance, asks, cluster)
+            sent |= await self._send(rebalance, asks, seen, cluster)
         return sent
 
-    async def _send(self, rebalance: Rebalance, asks: Mapping[ReplicaKey, str], cluster: ClusterState) -> bool:
+    async def _send(
+        self, rebalance: Rebalance, asks: Mapping[ReplicaKey, str], seen: LogDirReading, cluster: ClusterState
+    ) -> bool:
         if not asks:
             self._lifecycle.nothing_to_do(rebalance, _STAGE)
             return False
         if not await self._lifecycle.record_start(rebalance):
             return False
-        ours = await self._origins.keep(rebalance, {tp for tp, _ in asks}, cluster)
+        statuses = rebalance.assessment.log_dirs.by_replica
+        moved = asks.keys() if rebalance.assessment.log_dirs.direction is Direction.FORWARD else ()
+        left = {key: path for key in moved if not statuses[key].cancel and (path := seen.places[key].at) is not None}
+        ours = await self._origins.keep(rebalance, asks.keys(), left, cluster)
         if not is_served(rebalance, self._rebalances):
             return False
         statuses = rebalance.assessment.log_dirs.by_replica
         deleted = rebalance.desired.deleted_since(rebalance.memory.prepared)
-        allowed = {key: path for key, path in asks.items() if key[0] in ours and (statuses[key].cancel or not deleted)}
+        allowed = {key: path for key, path in asks.items() if key in ours and (statuses[key].cancel or not deleted)}
         async with self._lifecycle.problems_of(rebalance, _STAGE):
             with bound_contextvars(**rebalance.log_fields):
                 _check(rebalance.name, await self._admin.alter_log_dirs(allowed) if allowed else {})

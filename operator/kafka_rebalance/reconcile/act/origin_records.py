@@ -1,13 +1,13 @@
 """Records what each partition is before the run sends it something, and gives up records of what was never sent."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from kafka_rebalance.execution.first_call import carried_out
 from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.run import Origin
-from kafka_rebalance.model.topology import ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.model.topology import ClusterState, PartitionState, ReplicaKey, Replicas, TopicPartition
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores, on_record
@@ -55,24 +55,35 @@ class OriginRecords:
         )
 
     async def keep(
-        self, rebalance: Rebalance, tps: Collection[TopicPartition], cluster: ClusterState
-    ) -> frozenset[TopicPartition]:
-        """Record what partitions are whose replicas move between log dirs only; those of which that is on record.
+        self,
+        rebalance: Rebalance,
+        asks: Collection[ReplicaKey],
+        log_dirs: Mapping[ReplicaKey, str],
+        cluster: ClusterState,
+    ) -> frozenset[ReplicaKey]:
+        """Record what is asked to move between log dirs; those of the replicas of which everything is on record.
 
-        Their lists stay, and the first call on record says so: an order that others give them later is not ours.
+        ``log_dirs``: where the replicas are whose log dir must be on record. The lists stay, and the first call on
+        record says so: an order that others give them later is not ours.
         """
-        states = [cluster.partitions[tp] for tp in tps if tp in cluster.partitions]
-        rows = [
-            Origin(state.tp, state.topic_id, state.replicas, state.leader, first_call=state.replicas)
-            for state in states
-            if _recorded(rebalance, state.tp, cluster) is None
-        ]
+        states = {tp: cluster.partitions[tp] for tp, _ in asks if tp in cluster.partitions}
+        rows = {tp: _recorded(rebalance, tp, cluster) or _as_it_is(state) for tp, state in states.items()}
+        for (tp, broker), path in log_dirs.items():
+            if tp in rows:
+                rows[tp] = rows[tp].with_log_dirs([(broker, path)])
+        due = [row for tp, row in rows.items() if row != _recorded(rebalance, tp, cluster)]
         run = rebalance.record.run
         async with self._lifecycle.problems_of(rebalance, _STAGE):
-            if rows and run is not None:
-                origins = await self._stores.origins.append(rebalance.uid, run.run_id, rows)
+            if due and run is not None:
+                origins = await self._stores.origins.append(rebalance.uid, run.run_id, due)
                 rebalance.record = replace(rebalance.record, origins=origins)
-        return frozenset(s.tp for s in states if _recorded(rebalance, s.tp, cluster) is not None)
+        return frozenset(
+            key
+            for key in asks
+            if key[0] in states
+            and (found := _recorded(rebalance, key[0], cluster)) is not None
+            and (key not in log_dirs or found.log_dirs is None or key[1] in dict(found.log_dirs))
+        )
 
     def give_up(self, rebalance: Rebalance, refused: Collection[TopicPartition]) -> None:
         """Forget the origins that were recorded for orders which Kafka has just refused.
@@ -89,6 +100,10 @@ class OriginRecords:
 
 def _recorded(rebalance: Rebalance, tp: TopicPartition, cluster: ClusterState) -> Origin | None:
     return on_record(tp, cluster.partitions[tp].topic_id, rebalance.record.origins)
+
+
+def _as_it_is(state: PartitionState) -> Origin:
+    return Origin(state.tp, state.topic_id, state.replicas, state.leader, first_call=state.replicas)
 
 
 def _in_flight(rebalance: Rebalance, cluster: ClusterState) -> dict[TopicPartition, Origin]:

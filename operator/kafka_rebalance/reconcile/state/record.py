@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -239,7 +239,6 @@ def loaded_run_of(
         for p, origin in found
         if origin is not None or not back
     )
-    on_way = {m.tp for m in moves} if back and plan.log_dirs else frozenset[TopicPartition]()
     brokers: set[BrokerId] = set()
     for m in moves:
         lists = m.origin, m.planned_from, m.target
@@ -256,5 +255,27 @@ def loaded_run_of(
         frozenset(m.tp.topic for m in moves),
         frozenset(brokers),
         back,
-        tuple(d for d in plan.log_dirs if not back or d.tp in on_way),
+        _log_dirs_back(plan, origins) if back else plan.log_dirs,
     )
+
+
+def _log_dirs_back(plan: Plan, origins: Mapping[TopicPartition, Origin]) -> tuple[LogDirMove, ...]:
+    """The replicas that a rollback looks at: those that the run has asked to move, or a reassignment brings or takes.
+
+    Each goes to the log dir in which the run found it: a move by others before that is theirs.
+    """
+    if not plan.log_dirs:
+        return ()
+    topic_ids, found = {p.tp: p.topic_id for p in plan.partitions}, []
+    for move in plan.log_dirs:
+        origin = on_record(move.tp, topic_ids.get(move.tp, ""), origins)
+        if origin is None:
+            continue
+        left = dict(origin.log_dirs) if origin.log_dirs is not None else None
+        if left is None or move.origin is None:
+            found.append(move)
+        elif move.broker in left:
+            found.append(replace(move, origin=left[move.broker]))
+        elif None in {move.before, move.after}:
+            found.append(replace(move, origin=move.before or move.origin))
+    return tuple(found)
