@@ -86,6 +86,10 @@ class Reason(StrEnum):
     KAFKA_TOO_OLD = "KafkaTooOld", "the brokers lack a request that the operator needs"
     INVALID_SPEC = "InvalidSpec", "the spec cannot be read; the message names the field"
     KAFKA_UNREACHABLE = "KafkaUnreachable", "no broker answered; retried"
+    KAFKA_CLIENT_ENDED = (
+        "KafkaClientEnded",
+        "the process of an inline connection's client ended: a server crashes it, or fills its memory; retried",
+    )
     KAFKA_AUTHENTICATION_FAILED = "KafkaAuthenticationFailed", "the brokers refused the credentials"
     KAFKA_AUTHORIZATION_FAILED = "KafkaAuthorizationFailed", "the brokers accepted the credentials but refused the call"
     TOKEN_UNAVAILABLE = "TokenUnavailable", "the OAuth server did not answer the request for a token; retried"

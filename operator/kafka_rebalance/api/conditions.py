@@ -48,6 +48,7 @@ class ConditionType(StrEnum):
 NO_CONNECTION_REASONS = frozenset(
     {
         Reason.KAFKA_UNREACHABLE,
+        Reason.KAFKA_CLIENT_ENDED,
         Reason.KAFKA_AUTHENTICATION_FAILED,
         Reason.TOKEN_UNAVAILABLE,
         Reason.SECRET_NOT_FOUND,

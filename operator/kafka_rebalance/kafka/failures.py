@@ -11,6 +11,17 @@ def unreachable(settings: ConnectionSettings, action: str, detail: object, retry
     return Transient(Reason.KAFKA_UNREACHABLE, message, retry_after)
 
 
+def client_ended(settings: ConnectionSettings, method: str, how: str, retry_after: float) -> Transient:
+    """The process of the client ended before it answered. If it was an order, it may have been carried out."""
+    message = (
+        f"No answer from Kafka at {settings.bootstrap_servers} to {method}: the process of its client ended, because "
+        f"{settings.redact(how)}. A server there probably sent what a client cannot process. The process starts "
+        f"again in {max(retry_after, 1.0):.0f} s. Check spec.kafka.bootstrapServers; a cluster that is too large for "
+        "an inline connection needs a KafkaConnection"
+    )
+    return Transient(Reason.KAFKA_CLIENT_ENDED, message, max(retry_after, 1.0))
+
+
 def authentication_failed(settings: ConnectionSettings, detail: object) -> Permanent:
     """The brokers answered and rejected the credentials."""
     how = settings.sasl_mechanism or settings.security_protocol

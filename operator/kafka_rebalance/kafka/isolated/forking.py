@@ -1,0 +1,109 @@
+"""The process that makes those of clients, by forking: it has imported the client libraries and does nothing else.
+
+The operator cannot fork itself, because it has threads; to begin anew, a process would need half a second and 30 MB.
+For each client the operator sends three sockets: one is for the client, one is its stderr, and the last says how its
+process has ended, and ends it when it is closed. When the operator ends, in whatever way, so do this process and all
+that it has made.
+"""
+
+import contextlib
+import gc
+import os
+import selectors
+import signal
+import socket
+import sys
+
+from kafka_rebalance.kafka.isolated.client_process import serve, small_stacks
+
+_MANY = 1_000
+
+
+def run(control: socket.socket) -> None:
+    """Until the operator closes the socket."""
+    small_stacks()
+    gc.collect()
+    gc.freeze()  # or the collector would write to, and so copy, the pages that all share
+    _Forking(control).run()
+
+
+class _Forking:
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._woken, self._wake = socket.socketpair()
+        self._lifelines: dict[int, socket.socket] = {}
+        self._selector = selectors.DefaultSelector()
+
+    def run(self) -> None:
+        self._wake.setblocking(False)
+        signal.set_wakeup_fd(self._wake.fileno())
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for waited_for in (self._control, self._woken):
+            self._selector.register(waited_for, selectors.EVENT_READ)
+        while True:
+            for key, _ in self._selector.select():
+                if key.fileobj is self._control:
+                    if not self._fork():
+                        self._end_all()
+                        return
+                elif key.fileobj is self._woken:
+                    self._woken.recv(_MANY)
+                    self._reap()
+                elif key.data in self._lifelines:
+                    self._selector.unregister(key.fileobj)
+                    os.kill(key.data, signal.SIGKILL)
+
+    def _fork(self) -> bool:
+        """A process for the sockets that were sent; False: there are none any more."""
+        data, received, _, _ = socket.recv_fds(self._control, 1, 3)
+        if not data:
+            return False
+        pipe, errors, lifeline = sockets = [socket.socket(fileno=number) for number in received]
+        try:
+            pid = os.fork()
+        except OSError:  # no memory, or too many processes: closing the sockets says that it has ended
+            for one in sockets:
+                one.close()
+            return True
+        if not pid:
+            self._become_a_client(pipe, errors, lifeline)
+        pipe.close()
+        errors.close()
+        self._lifelines[pid] = lifeline
+        self._selector.register(lifeline, selectors.EVENT_READ, pid)
+        return True
+
+    def _become_a_client(self, pipe: socket.socket, errors: socket.socket, lifeline: socket.socket) -> None:
+        try:
+            os.dup2(errors.fileno(), sys.stderr.fileno())
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._selector.close()
+            for other in (errors, lifeline, *self._lifelines.values(), self._control, self._woken, self._wake):
+                other.close()
+            serve(pipe)
+        finally:
+            os._exit(1)
+
+    def _reap(self) -> None:
+        """Several may have ended at one signal."""
+        while self._lifelines:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            lifeline = self._lifelines.pop(pid)
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(lifeline)
+            with contextlib.suppress(OSError):
+                lifeline.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+            lifeline.close()
+
+    def _end_all(self) -> None:
+        for pid in self._lifelines:
+            os.kill(pid, signal.SIGKILL)
+        for pid in self._lifelines:
+            os.waitpid(pid, 0)
+
+
+if __name__ == "__main__":
+    run(socket.socket(fileno=int(sys.argv[1])))

@@ -1,0 +1,117 @@
+"""`KafkaAdmin` whose client is in a process of its own: a server that ends or fills it costs its own resources only.
+
+The fence stays here: an order passes it when it is called, and again right before each request to Kafka.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, cast
+
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.kafka.failures import client_ended
+from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kafka.isolated.process_handle import ForkingProcess, ProcessEnded, ProcessHandle
+from kafka_rebalance.kafka.isolated.reply_format import ORDERS, READS
+from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.kafka.settings import ConnectionSettings
+
+_FIRST_PAUSE_SECONDS = 2.0
+_LONGEST_PAUSE_SECONDS = 60.0
+_STEADY_SECONDS = 600.0
+"""After so long, the end of a process says nothing about the next one."""
+
+
+class IsolatedClients:
+    """Makes clients in processes of their own."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._forking = ForkingProcess()
+        self._monotonic = monotonic
+
+    def connect(self, settings: ConnectionSettings, fence: Fence) -> KafkaAdmin:
+        """As `kafka.admin.connect`. The process is started with the first call."""
+        return cast("KafkaAdmin", _IsolatedAdmin(settings, fence, self._forking, self._monotonic))
+
+    async def close(self) -> None:
+        """End all processes."""
+        await asyncio.to_thread(self._forking.close)
+
+
+class _IsolatedAdmin:
+    """A process that has ended is replaced at the next call, after a pause that grows with each end."""
+
+    def __init__(
+        self, settings: ConnectionSettings, fence: Fence, forking: ForkingProcess, monotonic: Callable[[], float]
+    ) -> None:
+        self._settings = settings
+        self._fence = fence
+        self._forking = forking
+        self._monotonic = monotonic
+        self._starting = asyncio.Lock()
+        self._process: ProcessHandle | None = None
+        self._started = 0.0
+        self._pause = 0.0
+        self._not_before = float("-inf")
+        self._how = ""
+        self._closed = False
+
+    def __getattr__(self, method: str) -> Callable[..., Awaitable[Any]]:
+        """The methods of the port."""
+        if method in ORDERS:
+            return partial(self._order, method)
+        if method in READS:
+            return partial(self._call, method)
+        raise AttributeError(method)
+
+    async def close(self) -> None:
+        self._closed = True
+        async with self._starting:
+            process, self._process = self._process, None
+        if process is not None:
+            await process.close()
+
+    async def _order(self, method: str, *arguments: Any, **options: Any) -> Any:
+        return await self._fence.order(lambda: self._call(method, *arguments, **options))
+
+    async def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
+        process = await self._running(method)
+        try:
+            return await process.ask(method, arguments, options)
+        except ProcessEnded as ended:
+            self._note_end(process, ended)
+            raise client_ended(self._settings, method, ended.how, self._left()) from ended
+
+    async def _running(self, method: str) -> ProcessHandle:
+        async with self._starting:
+            if self._closed:
+                raise client_ended(self._settings, method, "it was closed", _FIRST_PAUSE_SECONDS)
+            if self._process is None:
+                if self._left() > 0:
+                    raise client_ended(self._settings, method, self._how, self._left())
+                try:
+                    self._process = await ProcessHandle.start(self._forking, self._settings, self._may_send)
+                except OSError as error:  # too many files, threads or processes
+                    raise client_ended(self._settings, method, str(error), _FIRST_PAUSE_SECONDS) from error
+                self._started = self._monotonic()
+            return self._process
+
+    def _note_end(self, process: ProcessHandle, ended: ProcessEnded) -> None:
+        """Once for each process: all its calls end with it."""
+        if self._process is not process:
+            return
+        steady = self._monotonic() - self._started > _STEADY_SECONDS
+        again = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
+        self._pause = again if self._pause and not steady else _FIRST_PAUSE_SECONDS
+        self._process, self._how, self._not_before = None, ended.how, self._monotonic() + self._pause
+
+    def _left(self) -> float:
+        return max(self._not_before - self._monotonic(), 0.0)
+
+    def _may_send(self) -> bool:
+        try:
+            self._fence.check()
+        except RebalanceError:
+            return False
+        return True

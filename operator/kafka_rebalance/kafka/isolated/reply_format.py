@@ -1,0 +1,176 @@
+"""Answers and errors of the port as JSON, and back.
+
+The reader does not trust the writer: it accepts the types that the port declares for the method, and nothing else. A
+long answer is written in pieces, since reading one keeps the interpreter's lock.
+"""
+
+import functools
+import types
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
+from kafka_rebalance.kafka.isolated.frames import Kind, check_length
+from kafka_rebalance.kafka.ports import Answers, KafkaReader, KafkaWriter, LogDir
+from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.reasons import Reason
+
+READS = frozenset(name for name in vars(KafkaReader) if not name.startswith("_"))
+"""The methods that change nothing."""
+ORDERS = frozenset(name for name in vars(KafkaWriter) if not name.startswith("_"))
+"""The methods that need the fence."""
+
+_ROWS_OF_A_PIECE = 1_000
+"""Ten milliseconds for partitions."""
+_LONGEST_MESSAGE = 4_000
+_LONGEST_RETRY_SECONDS = 300.0
+_KINDS: dict[str, type[RebalanceError]] = {kind.__name__: kind for kind in (Transient, Permanent, Refused)}
+_Numbers = list[tuple[TopicPartition, int]]
+"""JSON has no partitions as keys."""
+_Error = tuple[str, str, str, float]
+_ERROR: TypeAdapter[_Error] = TypeAdapter(_Error)
+
+
+class _LogDirRow(NamedTuple):
+    path: str
+    replica_bytes: _Numbers
+    future_bytes: _Numbers
+    total_bytes: int
+    usable_bytes: int
+
+
+def _log_dir_rows(found: tuple[LogDir, ...]) -> list[_LogDirRow]:
+    return [
+        _LogDirRow(
+            one.path, list(one.replica_bytes.items()), list(one.future_bytes.items()), one.total_bytes, one.usable_bytes
+        )
+        for one in found
+    ]
+
+
+def _log_dirs(rows: list[_LogDirRow]) -> tuple[LogDir, ...]:
+    return tuple(LogDir(row.path, dict(row.replica_bytes), dict(row.future_bytes), *row[3:]) for row in rows)
+
+
+class _Nested(NamedTuple):
+    """Values that have partitions as keys themselves: their type in JSON, how they are written, and read."""
+
+    in_json: Any
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+    rows_of_a_piece: int
+
+
+_NESTED = {
+    "log_dirs": _Nested(list[_LogDirRow], _log_dir_rows, _log_dirs, 1),
+    "committed_offsets": _Nested(_Numbers, lambda found: list(found.items()), dict, 50),
+}
+
+
+class _Format(NamedTuple):
+    """``rows``: of the pairs of key and value; None: the answer is no mapping, and ``whole`` is its type.
+
+    ``errors``: of the errors by topic or broker; None: the answer has none.
+    """
+
+    rows: TypeAdapter[Any] | None
+    whole: TypeAdapter[Any] | None
+    errors: TypeAdapter[Any] | None
+    nested: _Nested | None
+
+
+@functools.cache
+def _format_of(method: str) -> _Format:
+    port = KafkaReader if method in READS else KafkaWriter
+    declared = typing.get_type_hints(getattr(port, method))["return"]
+    kind, nested = typing.get_origin(declared), _NESTED.get(method)
+    if kind not in {Answers, dict}:
+        return _Format(None, TypeAdapter(declared), None, None)
+    key, value, *of_errors = typing.get_args(declared)
+    errors = _pairs(of_errors[0], _Error) if of_errors else None
+    return _Format(_pairs(key, nested.in_json if nested else value), None, errors, nested)
+
+
+def _pairs(key: Any, value: Any) -> TypeAdapter[Any]:
+    kind: Any = types.GenericAlias(list, types.GenericAlias(tuple, (key, value)))
+    return TypeAdapter(kind)
+
+
+def written(method: str, answer: Any) -> Iterator[tuple[Kind, bytes]]:
+    """The answer of this method, in pieces of which the last one is its end."""
+    form = _format_of(method)
+    if form.whole is not None:
+        yield Kind.ANSWER, form.whole.dump_json(answer)
+        return
+    assert form.rows is not None  # noqa: S101 - for the type checker
+    rows = list(answer.items())
+    size = form.nested.rows_of_a_piece if form.nested else _ROWS_OF_A_PIECE
+    for start in range(0, len(rows), size):
+        piece = rows[start : start + size]
+        if form.nested:
+            piece = [(key, form.nested.write(value)) for key, value in piece]
+        yield Kind.ROWS, form.rows.dump_json(piece)
+    errors = b""
+    if form.errors is not None:
+        errors = form.errors.dump_json([(key, _plain(error)) for key, error in answer.errors.items()])
+    yield Kind.ANSWER, errors
+
+
+class ReadAnswer:
+    """The answer to one call of this method, as its pieces arrive. Raises ValueError if they are not such an answer."""
+
+    def __init__(self, method: str) -> None:
+        self._form = _format_of(method)
+        self._rows: dict[Any, Any] = {}
+        self._bytes = 0
+
+    def add_rows(self, content: bytes) -> None:
+        """One piece."""
+        self._count(content)
+        if self._form.rows is None:
+            raise ValueError("rows of an answer that has none")
+        rows = self._form.rows.validate_json(content)
+        if self._form.nested:
+            rows = [(key, self._form.nested.read(value)) for key, value in rows]
+        self._rows.update(rows)
+
+    def ended(self, content: bytes) -> Any:
+        """The whole answer, with its end."""
+        self._count(content)
+        if self._form.whole is not None:
+            return self._form.whole.validate_json(content)
+        if self._form.errors is None:
+            return self._rows
+        errors = self._form.errors.validate_json(content)
+        return Answers(self._rows, {key: _error(*plain) for key, plain in errors})
+
+    def _count(self, content: bytes) -> None:
+        self._bytes += len(content)
+        check_length(self._bytes)
+
+
+def written_error(error: RebalanceError) -> bytes:
+    """One of our errors: its class, reason and message."""
+    return _ERROR.dump_json(_plain(error))
+
+
+def read_error(content: bytes) -> RebalanceError:
+    """The error. Raises ValueError if it is none."""
+    return _error(*_ERROR.validate_json(content))
+
+
+def _plain(error: RebalanceError) -> _Error:
+    kind = next(name for name, kind in _KINDS.items() if isinstance(error, kind))
+    return kind, error.reason, error.message[:_LONGEST_MESSAGE], getattr(error, "retry_after", 0.0)
+
+
+def _error(kind: str, reason: str, message: str, retry_after: float) -> RebalanceError:
+    if kind not in _KINDS:
+        raise ValueError("an error of no known class")
+    message = message[:_LONGEST_MESSAGE]
+    if kind == Transient.__name__:
+        return Transient(Reason(reason), message, min(max(retry_after, 1.0), _LONGEST_RETRY_SECONDS))
+    return _KINDS[kind](Reason(reason), message)

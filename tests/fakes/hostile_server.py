@@ -1,0 +1,96 @@
+"""A server that speaks just enough of Kafka's protocol to send a client what no broker would."""
+
+import asyncio
+import contextlib
+import struct
+
+API_VERSIONS, METADATA, INCREMENTAL_ALTER_CONFIGS = 18, 3, 44
+_APIS = [(METADATA, 0, 4), (API_VERSIONS, 0, 3), (INCREMENTAL_ALTER_CONFIGS, 0, 0)]
+_NO_TOPIC = "kafka-rebalance-no-such-topic"
+"""What our client asks for first."""
+_MIB = 2**20
+
+
+def _int(number):
+    return struct.pack(">i", number)
+
+
+def _string(text):
+    return struct.pack(">h", -1) if text is None else struct.pack(">h", len(text)) + text.encode()
+
+
+def _array(*entries):
+    return _int(len(entries)) + b"".join(entries)
+
+
+def _topic(name, error=3, *partitions):
+    return struct.pack(">h", error) + _string(name) + b"\0" + _array(*partitions)
+
+
+class HostileServer:
+    """Answers Metadata as a healthy broker, unless told otherwise, and never any other request.
+
+    ``topic``: the name in the answer to the client's first request; empty: that answer has no topic. ``brokers``: how
+    many it claims. ``long``: announces and sends an answer of so many MiB. ``partitions``: of each topic.
+    """
+
+    def __init__(self, *, topic=_NO_TOPIC, host="127.0.0.1", brokers=1, long=0):
+        self.topic, self.host, self.brokers, self.long = topic, host, brokers, long
+        self.asked = []
+        self.partitions = {}
+        self.address = ""
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._port = self._server.sockets[0].getsockname()[1]
+        self.address = f"127.0.0.1:{self._port}"
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+
+    async def _serve(self, reader, writer):
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                (size,) = struct.unpack(">i", await reader.readexactly(4))
+                request = await reader.readexactly(size)
+                key, version, correlation = struct.unpack(">hhi", request[:8])
+                self.asked.append(key)
+                if self.long:
+                    await self._announce(writer)
+                elif key == API_VERSIONS:
+                    self._write(writer, correlation, self._versions(version))
+                elif key == METADATA:
+                    self._write(writer, correlation, self._metadata(request))
+
+    async def _announce(self, writer):
+        writer.write(_int(self.long * _MIB))
+        for _ in range(self.long):
+            writer.write(bytes(_MIB))
+            await writer.drain()
+
+    def _write(self, writer, correlation, body):
+        writer.write(_int(len(body) + 4) + _int(correlation) + body)
+
+    def _versions(self, version):
+        if version < 3:
+            return b"\0\0" + _array(*(struct.pack(">hhh", *api) for api in _APIS)) + (_int(0) if version else b"")
+        rows = b"".join(struct.pack(">hhh", *api) + b"\0" for api in _APIS)
+        return b"\0\0" + bytes([len(_APIS) + 1]) + rows + _int(0) + b"\0"
+
+    def _metadata(self, request):
+        brokers = [
+            _int(number) + _string(self.host) + _int(self._port) + _string(None) for number in range(self.brokers)
+        ]
+        names = [name for name in self.partitions if name.encode() in request]
+        topics = [_topic(name, 0, *map(self._partition, range(self.partitions[name]))) for name in names]
+        if _NO_TOPIC.encode() in request:
+            topics += [_topic(self.topic)] if self.topic != "" else []
+        return _int(0) + _array(*brokers) + _string("a-cluster") + _int(0) + _array(*topics)
+
+    def _partition(self, number):
+        return b"\0\0" + _int(number) + _int(0) + _array(_int(0)) + _array(_int(0))
+
+
+CRASHING = {"a topic without a name": {"topic": None}, "a broker without a host": {"host": None}}
+"""Answers of which librdkafka 2.16 ends the process that it is in."""

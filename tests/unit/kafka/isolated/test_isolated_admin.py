@@ -1,0 +1,383 @@
+"""A server that nobody vouches for costs the client that it is named by, and nothing else."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from e2e.bench.waiting import wait_until
+from tests.fakes.hostile_server import CRASHING, INCREMENTAL_ALTER_CONFIGS, HostileServer
+
+from kafka_rebalance.api.connection import SaslMechanism
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kafka.admin import connect
+from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kafka.isolated import process_handle
+from kafka_rebalance.kafka.isolated.isolated_admin import IsolatedClients
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp
+from kafka_rebalance.kafka.settings import ConnectionSettings
+
+_MIB = 2**20
+LEADING = Fence(lambda: True)
+CHANGES = {"t": [ConfigChange("retention.ms", ConfigOp.SET, "1")]}
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+def children_of(pid):
+    """The processes that this one has made and that have not ended."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = status.read_text().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue
+        if int(parent) == pid and state != "Z":
+            found.append(int(status.parent.name))
+    return found
+
+
+def maps_of(pid):
+    try:
+        return Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return ""
+
+
+def given_to(pid):
+    """Arguments and environment of the process."""
+    return b"".join(Path(f"/proc/{pid}/{what}").read_bytes() for what in ("cmdline", "environ"))
+
+
+def memory():
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) * 1024
+
+
+class Clients(IsolatedClients):
+    """With what tests look at."""
+
+    @property
+    def forking(self):
+        return self._forking._process.pid
+
+    @property
+    def processes(self):
+        return children_of(self.forking)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+async def clients(clock):
+    clients = Clients(clock)
+    yield clients
+    await clients.close()
+
+
+@pytest.fixture
+async def healthy():
+    async with HostileServer() as server:
+        server.partitions = {"t": 3}
+        yield server
+
+
+async def states(admin):
+    return await admin.describe_partitions(["t"], {})
+
+
+async def until(text, condition):
+    await asyncio.to_thread(wait_until, text, condition, timeout=30, every=0.01)
+
+
+class TestServersThatCrashTheirClient:
+    @pytest.mark.parametrize("case", CRASHING)
+    async def test_is_an_error_of_their_connection_only(self, clients, healthy, case):
+        """In the operator's own process, this one answer would end all of its work, again after each restart."""
+        async with HostileServer(**CRASHING[case]) as hostile:
+            admin = clients.connect(ConnectionSettings(hostile.address), LEADING)
+            neighbour = clients.connect(ConnectionSettings(healthy.address), LEADING)
+            before = await states(neighbour)
+            (running,) = clients.processes
+            with pytest.raises(Transient, match=r"crashed \(SIGSEGV\)") as ended:
+                await admin.describe_cluster()
+            assert ended.value.reason == "KafkaClientEnded"
+            assert hostile.address in ended.value.message
+            assert await states(neighbour) == before
+            assert clients.processes == [running]
+
+    async def test_is_started_again_after_a_pause_that_grows(self, clients, clock):
+        """Not at once: a server that crashes each process must not keep the operator busy with starting them."""
+        async with HostileServer(host=None) as hostile:
+            admin = clients.connect(ConnectionSettings(hostile.address), LEADING)
+            pauses = []
+            for _ in range(7):
+                with pytest.raises(Transient, match="SIGSEGV") as ended:
+                    await admin.describe_cluster()
+                asked = len(hostile.asked)
+                pauses.append(round(ended.value.retry_after))
+                clock.now += ended.value.retry_after - 0.5
+                with pytest.raises(Transient, match="SIGSEGV"):
+                    await admin.describe_cluster()
+                assert len(hostile.asked) == asked
+                clock.now += 0.6
+        assert pauses == [2, 4, 8, 16, 32, 60, 60]
+
+    async def test_works_again_when_the_server_does(self, clients, clock):
+        async with HostileServer(host=None) as server:
+            server.partitions = {"t": 1}
+            admin = clients.connect(ConnectionSettings(server.address), LEADING)
+            with pytest.raises(Transient):
+                await admin.describe_cluster()
+            server.host = "127.0.0.1"
+            clock.now += 60
+            assert len(await states(admin)) == 1
+
+
+class TestServersThatFillTheMemory:
+    async def test_many_brokers(self, clients, caplog, capfd):
+        """librdkafka has a thread for each broker that a server claims, and prints a line for each that it has not."""
+        async with HostileServer(brokers=6_000) as hostile:
+            before = memory()
+            admin = clients.connect(ConnectionSettings(hostile.address), LEADING)
+            with pytest.raises(Transient) as ended:
+                await admin.topic_ids(["t"])
+            assert ended.value.reason in {"KafkaClientEnded", "KafkaUnreachable"}
+            assert memory() - before < 50 * _MIB
+            await admin.close()
+            assert clients.processes == []
+        printed = [line for line in caplog.messages if "Unable to create broker thread" in line]
+        assert 1 <= len(printed) <= 30
+        assert capfd.readouterr().err == ""
+
+    async def test_a_long_answer(self, clients):
+        async with HostileServer(long=1_000) as hostile:
+            admin = clients.connect(ConnectionSettings(hostile.address), LEADING)
+            before = memory()
+            with pytest.raises(Transient):
+                await admin.list_reassignments()
+            assert memory() - before < 50 * _MIB
+
+    async def test_many_partitions_are_more_than_an_answer_may_have(self, clients, healthy, monkeypatch):
+        """The operator keeps what it is answered: also that is bounded."""
+        monkeypatch.setattr("kafka_rebalance.kafka.isolated.frames.LONGEST_ANSWER", 1_000)
+        healthy.partitions = {"t": 100}
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        with pytest.raises(Transient, match="none, or too long") as ended:
+            await states(admin)
+        assert ended.value.reason == "KafkaClientEnded"
+        await until("the process is ended", lambda: not clients.processes)
+
+
+class TestAnswers:
+    async def test_are_those_of_a_client_in_this_process(self, clients, healthy):
+        own = connect(ConnectionSettings(healthy.address), LEADING)
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        assert await states(admin) == await states(own) != {}
+        await own.close()
+
+    async def test_errors_too(self, clients):
+        admin = clients.connect(ConnectionSettings("127.0.0.1:1"), LEADING)
+        with pytest.raises(Transient, match=r"127.0.0.1:1 to connect: .*Connection refused") as refused:
+            await admin.describe_cluster()
+        assert refused.value.reason == "KafkaUnreachable"
+
+    async def test_calls_are_answered_side_by_side(self, clients, healthy):
+        """A call that waits for a server does not hold others up."""
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        waiting = asyncio.create_task(admin.alter_topic_configs(CHANGES))
+        await until("the order is sent", lambda: INCREMENTAL_ALTER_CONFIGS in healthy.asked)
+        assert len(await states(admin)) == 3
+        waiting.cancel()
+
+    async def test_other_names_are_no_methods(self, clients):
+        """As of any object: `hasattr` must not answer yes to all."""
+        assert not hasattr(clients.connect(ConnectionSettings("kafka:9092"), LEADING), "eval")
+
+
+class TestOrders:
+    async def test_pass_the_fence_here(self, clients, healthy):
+        admin = clients.connect(ConnectionSettings(healthy.address), Fence(lambda: False))
+        with pytest.raises(Transient) as refused:
+            await admin.alter_topic_configs(CHANGES)
+        assert refused.value.reason == "NotLeading"
+        assert healthy.asked == []
+
+    async def test_pass_it_again_right_before_they_are_sent(self, clients, healthy):
+        """The lease may be lost while the process starts and connects."""
+        leads = iter([True, False])
+        admin = clients.connect(ConnectionSettings(healthy.address), Fence(lambda: next(leads)))
+        with pytest.raises(Transient) as refused:
+            await admin.alter_topic_configs(CHANGES)
+        assert refused.value.reason == "NotLeading"
+        assert INCREMENTAL_ALTER_CONFIGS not in healthy.asked
+
+    async def test_without_an_answer_may_have_been_carried_out(self, clients, healthy):
+        """A process that is killed when the order is sent is a reply that is lost: never a success, nor a refusal."""
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        ordered = asyncio.create_task(admin.alter_topic_configs(CHANGES))
+        await until("the order is sent", lambda: INCREMENTAL_ALTER_CONFIGS in healthy.asked)
+        (process,) = clients.processes
+        os.kill(process, signal.SIGKILL)
+        with pytest.raises(Transient, match=r"to alter_topic_configs: .*crashed \(SIGKILL\)") as lost:
+            await ordered
+        assert lost.value.reason == "KafkaClientEnded"
+
+    async def test_are_waited_for_when_their_caller_is_cancelled(self, clients, healthy):
+        """The operator releases its lease when none is under way."""
+        fence = Fence(lambda: True)
+        admin = clients.connect(ConnectionSettings(healthy.address), fence)
+        ordered = asyncio.create_task(admin.alter_topic_configs(CHANGES))
+        await until("the order is sent", lambda: INCREMENTAL_ALTER_CONFIGS in healthy.asked)
+        ordered.cancel()
+        idle = asyncio.create_task(fence.wait_until_idle())
+        await asyncio.gather(ordered, return_exceptions=True)
+        assert not idle.done()
+        os.kill(clients.processes[0], signal.SIGKILL)
+        await idle
+
+
+class TestProcesses:
+    async def test_one_that_hangs_is_ended(self, clients, healthy, monkeypatch):
+        """As a library does that keeps Python's lock: nothing in the process can say so."""
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        assert await states(admin)
+        (process,) = clients.processes
+        monkeypatch.setattr(process_handle, "_TICK_SECONDS", 0.2)
+        os.kill(process, signal.SIGSTOP)
+        with pytest.raises(Transient, match="did nothing") as ended:
+            await states(admin)
+        assert ended.value.reason == "KafkaClientEnded"
+        await until("the process is ended", lambda: process not in clients.processes)
+
+    async def test_a_call_that_is_cancelled_leaves_it_usable(self, clients, healthy):
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        await states(admin)
+        (process,) = clients.processes
+        os.kill(process, signal.SIGSTOP)
+        reading = asyncio.create_task(states(admin))
+        await asyncio.sleep(0)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        os.kill(process, signal.SIGCONT)
+        assert len(await states(admin)) == 3
+        assert clients.processes == [process]
+
+    async def test_closing_ends_it(self, clients, healthy):
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        await states(admin)
+        await admin.close()
+        await until("the process is ended", lambda: not clients.processes)
+        with pytest.raises(Transient, match="closed"):
+            await states(admin)
+
+    async def test_closing_ends_one_that_hangs(self, clients, healthy, monkeypatch):
+        monkeypatch.setattr(process_handle, "_CLOSE_SECONDS", 0.1)
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        await states(admin)
+        os.kill(clients.processes[0], signal.SIGSTOP)
+        await admin.close()
+        await until("the process is ended", lambda: not clients.processes)
+
+    async def test_no_zombie_is_left(self, clients, healthy):
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        await states(admin)
+
+        def listed():
+            return subprocess.run(["ps", "--ppid", str(clients.forking)], capture_output=True, text=True).stdout
+
+        assert "python" in listed()
+        os.kill(clients.processes[0], signal.SIGKILL)
+        await until("the process is reaped", lambda: "python" not in listed())
+
+    async def test_the_forking_process_is_replaced(self, clients, clock, healthy):
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        await states(admin)
+        before = clients.forking, clients.processes[0]
+        os.kill(clients.forking, signal.SIGKILL)
+        await until("its processes have ended", lambda: not any(map(maps_of, before)))
+        with pytest.raises(Transient):
+            await states(admin)
+        clock.now += 60
+        assert await states(admin)
+        assert clients.forking != before[0]
+
+    async def test_one_that_cannot_be_started(self, clients, healthy, monkeypatch):
+        """As with too many open files: it is an error of this connection, and tried again."""
+
+        def fork(_):
+            raise OSError("Too many open files")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(process_handle.ForkingProcess, "fork", fork)
+            admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+            with pytest.raises(Transient, match="Too many open files") as failed:
+                await states(admin)
+        assert failed.value.reason == "KafkaClientEnded"
+        assert await states(admin)
+
+    async def test_credentials_are_in_no_argument_and_no_environment(self, clients):
+        secret = "the-password-of-the-test"
+        async with HostileServer() as server:
+            settings = ConnectionSettings(
+                server.address, sasl_mechanism=SaslMechanism.PLAIN, username="me", password=secret
+            )
+            calling = asyncio.create_task(clients.connect(settings, LEADING).topic_ids(["t"]))
+            await until("the process has connected", lambda: server.asked)
+            for pid in (clients.forking, *clients.processes):
+                assert secret.encode() not in given_to(pid)
+            calling.cancel()
+
+    async def test_its_log_lines_are_written_here(self, clients, caplog):
+        """With the server that they are about, and without credentials."""
+        async with HostileServer(topic="") as server:
+            settings = ConnectionSettings(server.address, username="me", password="Results length")
+            with pytest.raises(Transient, match="unexpected error"):
+                await clients.connect(settings, LEADING).describe_cluster()
+        (line,) = [record for record in caplog.records if record.name.startswith("kafka_rebalance.")]
+        assert (line.levelname, "Results length" in line.getMessage()) == ("ERROR", False)
+        assert f"{server.address}: describe_cluster: unexpected error\n" in line.getMessage()
+
+
+OPERATOR = """
+import asyncio, sys
+from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kafka.isolated.isolated_admin import IsolatedClients
+from kafka_rebalance.kafka.settings import ConnectionSettings
+
+async def main():
+    clients = IsolatedClients()
+    admin = clients.connect(ConnectionSettings(sys.argv[1]), Fence(lambda: True))
+    await admin.topic_ids(["t"])
+    print(clients._forking._process.pid, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+class TestTheOperatorEnds:
+    @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+    async def test_no_process_is_left(self, healthy, how):
+        """Also one that is killed: a process without an operator could go on with what it was sent."""
+        operator = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", OPERATOR, healthy.address, stdout=asyncio.subprocess.PIPE
+        )
+        forking = int(await operator.stdout.readline())
+        processes = [forking, *children_of(forking)]
+        assert len(processes) == 2
+        operator.send_signal(how)
+        await operator.wait()
+        await until("all have ended", lambda: not any(map(maps_of, processes)))

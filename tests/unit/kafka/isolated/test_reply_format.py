@@ -1,0 +1,147 @@
+"""Answers cross the border as plain JSON of the declared types. What is anything else is refused."""
+
+import json
+import pickle
+
+import pytest
+
+from kafka_rebalance.errors import Permanent, Refused, Transient
+from kafka_rebalance.kafka.isolated import frames
+from kafka_rebalance.kafka.isolated.frames import Kind
+from kafka_rebalance.kafka.isolated.reply_format import ORDERS, READS, ReadAnswer, read_error, written, written_error
+from kafka_rebalance.kafka.ports import (
+    AlterCode,
+    Answers,
+    AuthorizedOperations,
+    ClusterInfo,
+    ConfigSource,
+    ConfigValue,
+    LogDir,
+    LogDirCode,
+    OffsetRange,
+    Reassignment,
+)
+from kafka_rebalance.model.kafka_version import KafkaVersion
+from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.reasons import Reason
+
+TP = TopicPartition("a,b.c", 3)
+DENIED = Permanent(Reason.KAFKA_AUTHORIZATION_FAILED, "no")
+STATE = PartitionState(TP, "id", (1, 2), frozenset({1}), None, (3,), (2,))
+ANSWERS = {
+    "describe_cluster": ClusterInfo("c", {BrokerId(1): Broker(BrokerId(1), None, "h", 9)}, KafkaVersion(30, None)),
+    "describe_partitions": Answers({TP: STATE}, {"t": DENIED}),
+    "topic_ids": Answers({"t": "id"}, {"u": DENIED}),
+    "list_reassignments": {TP: Reassignment((1, 2), (1,), ())},
+    "topic_configs": Answers({"t": {"x": ConfigValue(None, ConfigSource.DEFAULT)}}, {"u": DENIED}),
+    "broker_configs": Answers({BrokerId(1): {"x": ConfigValue("1", ConfigSource.DYNAMIC_BROKER)}}, {2: DENIED}),
+    "log_dirs": Answers({BrokerId(1): (LogDir("/d", {TP: 5}, {TP: 2}, 10, 3), LogDir("/e"))}, {2: DENIED}),
+    "offsets": {TP: OffsetRange(1, 2**40, None, 1.5)},
+    "committed_offsets": Answers({"g": {TP: 7}}, {"h": DENIED}),
+    "authorized_operations": AuthorizedOperations(frozenset({"Alter"}), {"t": frozenset()}, frozenset({"u"})),
+    "alter_reassignments": {TP: AlterCode.IN_FLIGHT},
+    "elect_preferred": {TP: AlterCode.OK},
+    "alter_log_dirs": {(TP, BrokerId(1)): LogDirCode.NOT_THERE},
+    "alter_topic_configs": {"t": None, "u": "INVALID_CONFIG: no"},
+    "alter_broker_configs": {BrokerId(1): None},
+}
+
+
+def read(method, pieces):
+    answer = ReadAnswer(method)
+    for kind, content in pieces:
+        if kind == Kind.ANSWER:
+            return answer.ended(content)
+        answer.add_rows(content)
+    raise AssertionError("no end")
+
+
+def types_in(value):
+    """The classes of a value and of all that it contains."""
+    if isinstance(value, dict):
+        parts = [*value, *value.values()]
+    elif isinstance(value, list | tuple | frozenset):
+        parts = list(value)
+    else:
+        parts = [getattr(value, name) for name in getattr(value, "__slots__", ())]
+    return {type(value)}.union(*map(types_in, parts))
+
+
+class TestAnswers:
+    def test_every_method_of_the_port_has_one_here(self):
+        assert ANSWERS.keys() == READS | ORDERS
+
+    @pytest.mark.parametrize("method", ANSWERS)
+    def test_are_the_same_on_the_other_side(self, method):
+        """In values and in classes: code that uses them must not notice."""
+        found = read(method, written(method, ANSWERS[method]))
+        assert found == ANSWERS[method]
+        assert types_in(found) == types_in(ANSWERS[method])
+
+    def test_their_errors_too(self):
+        found = read("log_dirs", written("log_dirs", ANSWERS["log_dirs"]))
+        ((broker, error),) = found.errors.items()
+        assert (broker, type(error), error.reason, error.message) == (2, Permanent, DENIED.reason, "no")
+
+    def test_long_ones_come_in_pieces(self):
+        """Reading a piece keeps the lock of the interpreter."""
+        answer = {TopicPartition("t", number): Reassignment((1,), (), ()) for number in range(2_500)}
+        pieces = list(written("list_reassignments", answer))
+        assert [kind for kind, _ in pieces] == [Kind.ROWS] * 3 + [Kind.ANSWER]
+        assert read("list_reassignments", pieces) == answer
+
+    def test_all_pieces_count(self, monkeypatch):
+        pieces = list(written("alter_topic_configs", {f"t{number}": "x" * 50 for number in range(2_500)}))
+        monkeypatch.setattr(frames, "LONGEST_ANSWER", len(pieces[0][1]) + 10)
+        with pytest.raises(ValueError, match="longer"):
+            read("alter_topic_configs", pieces)
+
+
+class Ran:
+    def __reduce__(self):
+        return (pytest.fail, ("executed",))
+
+
+class TestWhatIsRefused:
+    @pytest.mark.parametrize(
+        "content",
+        [
+            pickle.dumps(Ran()),
+            b"",
+            b"[",
+            b"{}",
+            b'[["t", 1]]',
+            b'[[["t", 1], {"replicas": ["x"], "adding": [], "removing": []}]]',
+            json.dumps([[["t", 1], {"__class__": "os.system"}]]).encode(),
+            b"[" * 100_000,
+        ],
+    )
+    def test_rows_of_another_type(self, content):
+        with pytest.raises(ValueError, match="validation error"):
+            ReadAnswer("list_reassignments").add_rows(content)
+
+    def test_rows_where_there_are_none(self):
+        with pytest.raises(ValueError, match="none"):
+            ReadAnswer("describe_cluster").add_rows(b"[]")
+
+    @pytest.mark.parametrize(
+        "error", [["SystemExit", "Conflict", "m", 1], ["Transient", "NoReason", "m", 1], ["Refused"]]
+    )
+    def test_errors_that_are_not_ours(self, error):
+        with pytest.raises(ValueError, match=r"no known class|is not a valid|validation error"):
+            read_error(json.dumps(error).encode())
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        "error", [DENIED, Refused(Reason.OTHER_CLUSTER, "m"), Transient(Reason.NOT_LEADING, "m", 7)]
+    )
+    def test_keep_class_reason_message_and_retry(self, error):
+        found = read_error(written_error(error))
+        assert (type(found), found.reason, found.message) == (type(error), error.reason, error.message)
+        assert getattr(found, "retry_after", None) == getattr(error, "retry_after", None)
+
+    @pytest.mark.parametrize(("said", "waited"), [(1e9, 300), (-5, 1)])
+    def test_wait_for_a_bounded_time(self, said, waited):
+        error = json.dumps(["Transient", "KafkaUnreachable", "x" * 10_000, said]).encode()
+        assert (read_error(error).retry_after, len(read_error(error).message)) == (waited, 4_000)
