@@ -78,7 +78,14 @@ def serve(resources: int) -> None:
             print(json.dumps(used | {"MB": _resident()}), flush=True)
         operator.cancel()
 
-    process.connect = lambda *_: Counted()  # type: ignore[assignment,return-value]
+    class Clients:
+        def connect(self, *_: Any) -> Any:
+            return Counted()
+
+        async def close(self) -> None:
+            pass
+
+    process.IsolatedClients = Clients  # type: ignore[assignment,misc]
     asyncio.run(main())
 
 

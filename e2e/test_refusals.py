@@ -1,9 +1,13 @@
 """Errors are reported on the resource by name, retried where that can help, and block no other resource."""
 
+import asyncio
+import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.fakes.hostile_server import CRASHING, HostileServer
 
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.kafka_properties import SASL_USERS
@@ -16,6 +20,20 @@ from e2e.world import FAST, SMALL, World
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
 WRONG = "no-such-password-91c4"
+
+
+@contextlib.contextmanager
+def _served(**answers: Any) -> Iterator[str]:
+    """The address of a hostile server."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="hostile-server", daemon=True)
+    thread.start()
+    server = asyncio.run_coroutine_threadsafe(HostileServer(**answers).__aenter__(), loop).result(30)
+    try:
+        yield server.address
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +60,19 @@ class TestConnection:
             rebalance.wait_gone()
         finally:
             release_port(port)
+
+    @pytest.mark.parametrize("case", CRASHING)
+    def test_a_server_that_crashes_its_client(self, world: World, case: str) -> None:
+        """The operator goes on, and so does every other rebalance; nothing is left of the crashed processes."""
+        before = world.operator.pid
+        with _served(**CRASHING[case]) as address:
+            rebalance = world.rebalance("hostile", "some-topic", kafka={"bootstrapServers": address})
+            assert "crashed (SIGSEGV)" in _stuck(rebalance, "KafkaClientEnded")
+            _another_is_served(world)
+            rebalance.delete()
+            rebalance.wait_gone()
+        assert world.operator.running
+        assert world.operator.pid == before
 
     def test_wrong_password(self, world: World, guarded: KafkaCluster) -> None:
         """An authentication failure is reported without the credentials; correct ones are used at once."""

@@ -102,7 +102,7 @@ class SharedClusters:
         self.supervisor = Supervisor(self.kube, self.connect, self.loads, self.clock, **options)
         self.supervisors.append(self.supervisor)
 
-    def connect(self, settings):
+    def connect(self, settings, _owner):
         return self.servers[settings.bootstrap_servers.partition(":")[0]]
 
     async def loads(self, _cluster_id):

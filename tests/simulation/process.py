@@ -228,7 +228,7 @@ class _KubeOf:
 class KafkaOf:
     """A client of the cluster in one process; orders pass the real fence, as in the adapter."""
 
-    def __init__(self, process, settings):
+    def __init__(self, process, settings, _owner):
         self._process = process
         self.host = settings.bootstrap_servers.partition(":")[0]
         self.rounds_began = [0.0, 0.0]

@@ -162,7 +162,8 @@ async def _supervised(
     history, calls = RunHistoryFiles(settings.history, settings.load_models), KafkaCallMetrics(CollectorRegistry())
     supervisor = Supervisor(
         kube,
-        lambda connection: observed(connect(connection, fence), calls),
+        # All connections are of the user's own file: their servers are vouched for.
+        lambda connection, _: observed(connect(connection, fence), calls),
         LoadModelFiles(settings.load_models, clock.now),
         clock,
         history=history,

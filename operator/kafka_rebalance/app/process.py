@@ -30,10 +30,14 @@ from kafka_rebalance.app.system_clock import SystemClock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kafka.isolated.isolated_admin import IsolatedClients
+from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.kube.access_reviews import AccessReviews
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME, LeaseHolder
 from kafka_rebalance.model.bulk import collect_rarely
+from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.supervisor import Supervisor
 from kafka_rebalance.telemetry.exposition import SampleCollector, process_registry
@@ -161,9 +165,16 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     kube = KubeClient.connect(settings.own_namespace, before_write=fence.check)
     history = RunHistoryFiles(settings.history, settings.load_models)
     calls = KafkaCallMetrics(parts.registry)
+    isolated = IsolatedClients()
+
+    def connected(connection: ConnectionSettings, owner: Owner) -> KafkaAdmin:
+        """An administrator vouches for the servers of a KafkaConnection. Others may end the process of their client."""
+        admin = connect(connection, fence) if owner.connection else isolated.connect(connection, fence)
+        return observed(admin, calls)
+
     parts.supervisor = supervisor = Supervisor(
         kube,
-        lambda connection: observed(connect(connection, fence), calls),
+        connected,
         LoadModelFiles(settings.load_models, clock.now),
         clock,
         inline=not settings.require_connections,
@@ -199,6 +210,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     await supervisor.stop()
     await fence.wait_until_idle()
     await supervisor.close_clients()
+    await isolated.close()
     await kube.close()
     await history.close()
     lost = keeping.exception() if keeping.done() else None

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
-from kafka_rebalance.kafka.credential_rotation import Connect, Source, rotating
+from kafka_rebalance.kafka.credential_rotation import Source, rotating
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.kube.objects import KubeObjects
@@ -45,6 +45,10 @@ _LATE_SECONDS = 15.0
 """After this time no request of a cancelled round, to Kafka or to the API server, is in progress."""
 
 
+ConnectAs = Callable[[ConnectionSettings, Owner], KafkaAdmin]
+"""A client for the cluster of this owner. Nobody vouches for servers that inline connections name."""
+
+
 class Running(NamedTuple):
     """An engine with its task, the owner of its cluster, and the client."""
 
@@ -68,7 +72,7 @@ class Engines:
     def __init__(
         self,
         kube: KubeObjects,
-        connect: Connect,
+        connect: ConnectAs,
         resources: Resources,
         stores: Stores,
         load_models: LoadModels,
@@ -131,7 +135,7 @@ class Engines:
         Raises why it cannot be reached, Refused if the cluster belongs to another owner or is another one.
         """
         settings = await self._settings(connection)
-        admin = self._connect(settings)
+        admin = self._connect(settings, connection.owner)
         try:
             info = await admin.describe_cluster()
             _check_unfinished(connection, info.cluster_id)
@@ -279,7 +283,7 @@ class Engines:
             admin,
             (connection.source, settings),
             info.cluster_id,
-            self._connect,
+            lambda renewed: self._connect(renewed, connection.owner),
             lambda: self._settings_now(connection.owner, info.cluster_id),
             self._owners.recognise,
         )

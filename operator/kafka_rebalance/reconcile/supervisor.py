@@ -23,7 +23,6 @@ from kafka_rebalance.api.v1alpha1 import (
 )
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
-from kafka_rebalance.kafka.credential_rotation import Connect
 from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.ownership import Owner
@@ -36,7 +35,7 @@ from kafka_rebalance.reconcile.act.unreadable_resources import UnreadableResourc
 from kafka_rebalance.reconcile.admission import Admission
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.engine import ClusterEngine
-from kafka_rebalance.reconcile.engines import Engines
+from kafka_rebalance.reconcile.engines import ConnectAs, Engines
 from kafka_rebalance.reconcile.refused_resources import RefusedResources
 from kafka_rebalance.reconcile.report.run_recorder import NO_HISTORY, RunHistory
 from kafka_rebalance.reconcile.runs.opening import LoadModels
@@ -64,7 +63,7 @@ class Supervisor:
     def __init__(
         self,
         kube: KubeObjects,
-        connect: Connect,
+        connect: ConnectAs,
         load_models: LoadModels,
         clock: Clock,
         *,

@@ -4,6 +4,24 @@ from tests.broken_rules.broken_rule import BrokenRule
 
 INTERFACE_RULES = (
     BrokenRule(
+        "vouched-for",
+        "The client of an inline connection runs in a process of its own.",
+        "app/process.py",
+        "connect(connection, fence) if owner.connection else isolated.connect(connection, fence)",
+        "connect(connection, fence)",
+        ("tests/unit/app/test_process.py::TestClients::test_those_of_servers_that_nobody_vouches_for",),
+    ),
+    BrokenRule(
+        "asked-when-sent",
+        "A client in a process of its own sends an order only if the operator leads at that moment.",
+        "kafka/isolated/client_process.py",
+        "connect(settings, Fence(self._may_send))",
+        "connect(settings, Fence(lambda: True))",
+        (
+            "tests/unit/kafka/isolated/test_isolated_admin.py::TestOrders::test_pass_it_again_right_before_they_are_sent",
+        ),
+    ),
+    BrokenRule(
         "planning-hash",
         "A change of spec.replicationFactor makes a new plan.",
         "api/v1alpha1.py",

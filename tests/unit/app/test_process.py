@@ -11,7 +11,9 @@ from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.app import process, resource_watch
 from kafka_rebalance.app.process import Settings
 from kafka_rebalance.app.system_clock import SystemClock
+from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.kube.api_errors import NotFound
+from kafka_rebalance.model.ownership import Owner
 
 
 class Watch:
@@ -129,6 +131,36 @@ class TestTheWatchEnds:
             async with asyncio.timeout(60):
                 await process._lead(Settings("me", ("kafka",)), parts, SystemClock(), asyncio.Event())
         assert World.watches == []
+
+
+class TestClients:
+    """Which clients are in processes of their own."""
+
+    async def test_those_of_servers_that_nobody_vouches_for(self, world, monkeypatch):
+        """Creating KafkaConnections is an administrator's right, naming a server inline is not."""
+        made, given = [], []
+
+        class Isolated:
+            def connect(self, settings, fence):
+                made.append("isolated")
+
+            async def close(self):
+                made.append("closed")
+
+        def supervisor(_kube, connect, *_, **__):
+            given.append(connect)
+            return world
+
+        monkeypatch.setattr(process, "Supervisor", supervisor)
+        monkeypatch.setattr(process, "IsolatedClients", Isolated)
+        monkeypatch.setattr(process, "connect", lambda *_: made.append("own"))
+        stop = asyncio.Event()
+        stop.set()
+        await process._lead(Settings("me", ("kafka",)), process._Parts(world), SystemClock(), stop)
+        settings = ConnectionSettings("kafka:9092")
+        given[0](settings, Owner("team"))
+        given[0](settings, Owner("team", "production"))
+        assert made == ["closed", "isolated", "own"]
 
 
 class TestKopf:

@@ -240,7 +240,7 @@ class TestOperator:
         """The rebalance continues without a restart."""
         kube, brokers, clock = KubeInMemory(), Brokers(), StoppedClock()
         kube.secrets["kafka", "us"] = {"username": b"u", "password": b"old"}
-        supervisor = Supervisor(kube, brokers.connect, no_model, clock)
+        supervisor = Supervisor(kube, lambda settings, _: brokers.connect(settings), no_model, clock)
         sasl = {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": "us"}}
         spec = {"kafka": {"bootstrapServers": "kafka:9092", "sasl": sasl}}
         metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}

@@ -63,7 +63,7 @@ async def begun():
         kube, clock, brokers = KubeInMemory(), Clock(), Brokers(then)
         metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
         body = kube.create(REBALANCES, {"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
-        made.append(Supervisor(kube, lambda _: brokers, None, clock))
+        made.append(Supervisor(kube, lambda *_: brokers, None, clock))
         made[-1].rebalance_seen(body, deleted=False)
         brokers.seen_again = lambda: made[-1].rebalance_seen(body, deleted=False)
         return made[-1], clock, brokers
@@ -89,7 +89,7 @@ class Nobody:
 def unreachable_cluster(*, throttled=False):
     """A supervisor with a rebalance, and perhaps a throttle that is being deleted, of such a cluster."""
     kube, nobody = KubeInMemory(), Nobody()
-    supervisor = Supervisor(kube, lambda _: nobody, None, Clock())
+    supervisor = Supervisor(kube, lambda *_: nobody, None, Clock())
     spec = {"kafka": {"bootstrapServers": "kafka:9092"}}
     metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
     if throttled:

@@ -65,7 +65,7 @@ class World:
         self.kube, self.brokers = Kube(), []
         self.supervisor = Supervisor(self.kube, self.connect, None, StoppedClock())
 
-    def connect(self, _settings):
+    def connect(self, _settings, _owner):
         self.brokers.append(Brokers())
         return self.brokers[-1]
 
