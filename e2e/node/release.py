@@ -44,6 +44,8 @@ class Release:
         self._follow(console("README.md", "Install it", 1))
 
     def _follow(self, commands: str) -> None:
+        """Run the commands, with the images that the node has instead of a registry."""
+        commands = commands.replace("REGISTRY/", "")
         tools = [str(helm_binary().parent), str(self._kube.kubectl_path.parent)]
         homes = {f"HELM_{kind}_HOME": str(self._kube.directory / "helm") for kind in ("CACHE", "CONFIG", "DATA")}
         path = os.pathsep.join([*tools, os.environ["PATH"]])
