@@ -35,6 +35,7 @@ FAILED_ONCE = {
 """Seeds, and the cause of the failure. After a change of the scenarios they simulate something else: find new ones."""
 FAILED_ONCE_WITH_LOG_DIRS = {
     128: "the judge: a replica that another rebalance has moved is left where it is",
+    214: "the status of a run that had ended was not written, and then its cluster got another owner",
     265: "the judge: of two plans that name a replica, the one whose run has a record of it counts",
     418: "the start of a run could not be recorded; then it had nothing to send, and the problem stayed for ever",
     642: "the same as 418",

@@ -91,6 +91,23 @@ class TestOutranks:
         await world.until(lambda: body["status"]["observedGeneration"] == body["metadata"]["generation"])
         assert world.state("a") == "ClusterOwnedElsewhere"
 
+    async def test_a_finished_one_whose_status_was_not_written(self, world):
+        """The operator was killed between the record of the end and the status: the next one reports the end."""
+        world.create("a", brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("a")
+        await world.until(lambda: world.state("a") == "Succeeded")
+        body = world.kube.resources[REBALANCES, "a", "r"]
+        (ready,) = (c for c in body["status"]["conditions"] if c["type"] == "Ready")
+        ready.update(reason="Rebalancing", status="False")
+        del body["status"]["completedAt"]
+        await world.supervisor.stop()
+        world.begin()
+        world.connection()
+        await world.until(lambda: world.owner["connection"] == "prod")
+        world.see("a")
+        await world.until(lambda: world.state("a") != "Rebalancing")
+        assert world.state("a") == "Succeeded"
+
     @pytest.mark.parametrize("edited", [False, True])
     async def test_takes_no_open_run_of_a_server_that_claimed_the_id_before(self, world, monkeypatch, edited):
         """No topic of the plan is there with its id: what it has begun is not ended here, nor rolled back.

@@ -53,8 +53,9 @@ class UnconnectedResources:
                 rebalances.pop(uid, None)
             elif not await self._lifecycle.ended(rebalance):
                 await self._resources.report(rebalance, ClusterState("", {}), {}, error)
-            elif rebalance.desired.edited:
-                await self._resources.report(rebalance, ClusterState("", {}), {})  # of the new spec it says the same
+            elif rebalance.desired.edited or rebalance.desired.status.completed_at is None:
+                # The new spec has ended too, or the operator was killed before it wrote that the run has ended.
+                await self._resources.report(rebalance, ClusterState("", {}), {})
         except RebalanceError as failed:
             log.warning("%s: status not written: %s", rebalance.name, failed.message)
         except Exception:
