@@ -214,7 +214,8 @@ class ProcessHandle:
             self._writer.write(framed(kind, call, content))
 
     async def _exit(self) -> str:
-        """What the forking process says of the end."""
+        """What the forking process says of the end, when all that was printed before it is logged."""
+        await asyncio.wait({self._log_errors}, timeout=_CLOSE_SECONDS)
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
                 said = await asyncio.get_running_loop().sock_recv(self._lifeline, 16)
