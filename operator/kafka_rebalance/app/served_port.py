@@ -1,7 +1,13 @@
-"""An HTTP server in the event loop of the program. It does not answer while the loop is blocked."""
+"""An HTTP server in the event loop of the program. It does not answer while the loop is blocked.
 
-from collections.abc import AsyncIterator, Mapping
+The number and the duration of connections are limited, because a client that sends nothing needs no token to hold one.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import cast
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -10,6 +16,9 @@ from kafka_rebalance.errors import Permanent
 from kafka_rebalance.reasons import Reason
 
 _SHUTDOWN_SECONDS = 1.0
+_MOST_CONNECTIONS = 100
+_CONNECTION_SECONDS = 120.0
+"""More than the longest answer takes. Browsers, Prometheus and the kubelet connect again."""
 
 
 @asynccontextmanager
@@ -30,9 +39,33 @@ async def served_at(
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, host, port).start()
+            listening = await asyncio.get_running_loop().create_server(_bounded(runner), host, port)
         except OSError as error:
             raise Permanent(reason, f"cannot listen on {option} {port}: {error.strerror}") from error
-        yield
+        try:
+            yield
+        finally:
+            listening.close()
     finally:
         await runner.cleanup()
+
+
+def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
+    """The factory of the connections of the server: at most ``_MOST_CONNECTIONS``, for ``_CONNECTION_SECONDS`` each."""
+    loop, latest = asyncio.get_running_loop(), deque[web.RequestHandler]()
+
+    def connection() -> asyncio.Protocol:
+        # The oldest one is closed, not the new one: idle connections must not keep other clients out.
+        if len(latest) == _MOST_CONNECTIONS:
+            _abort(latest.popleft())
+        made = cast("web.Server", runner.server)()
+        latest.append(made)
+        loop.call_later(_CONNECTION_SECONDS, _abort, made)
+        return made
+
+    return connection
+
+
+def _abort(connection: web.RequestHandler) -> None:
+    if connection.transport is not None:
+        connection.transport.abort()
