@@ -338,7 +338,9 @@ class ClusterOwners:
         """Close open runs whose resource is gone: nobody can delete that any more. Whether there were any."""
         found = False
         for run in work.open_runs:
-            if not await self._resources.exists(run.namespace, run.name, run.uid):
+            if await self._resources.exists(run.namespace, run.name, run.uid):
+                continue
+            if await self._stores.runs.load(run.uid) == run:  # an engine may have closed it since it was listed
                 await self._stores.runs.save(abandoned(run, self._now()))
                 log.warning(
                     "%s/%s: run %s has lost its resource, and was closed. What it has cordoned stays so: brokers %s. "
