@@ -48,7 +48,8 @@ async def _ended(kube: KubeObjects, body: Json) -> Json:
     if ready is not None and ready.status == "True":
         return body
     run = await stores(kube).runs.load(body["metadata"]["uid"])
-    outcome = (run.outcome if run is not None else None) or RunOutcome.ROLLED_BACK
+    # A run that is still open was released with damaged records: nothing was moved back.
+    outcome = RunOutcome.ROLLED_BACK if run is None else run.outcome or RunOutcome.ABANDONED
     at, generation = datetime.fromisoformat(body[GONE_AT]), body["metadata"]["generation"]
     summary = ReadySummary.DONE if outcome in _BACK else ReadySummary.STUCK
     message = _MESSAGES.get(outcome, "")
