@@ -1,4 +1,4 @@
-"""The bounds of the HTTP servers: idle connections cost memory and descriptors, and need neither a token nor a request."""
+"""The limits of the HTTP servers: idle connections cost memory and descriptors, and need no token."""
 
 import asyncio
 
