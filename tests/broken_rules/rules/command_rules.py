@@ -39,7 +39,7 @@ COMMAND_RULES = (
     ),
     BrokenRule(
         "limits-after-a-kill",
-        "A throttle resource of the file counts, also if a killed run has begun to delete it.",
+        "A KafkaReassignmentThrottle in the file applies, even if a killed run has started to delete it.",
         "app/local_run.py",
         '            elif "deletionTimestamp" in metadata:',
         "            elif False:",

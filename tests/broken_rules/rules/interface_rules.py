@@ -5,7 +5,7 @@ from tests.broken_rules.broken_rule import BrokenRule
 INTERFACE_RULES = (
     BrokenRule(
         "vouched-for",
-        "The client of an inline connection runs in a process of its own.",
+        "The client of an inline connection runs in a separate process.",
         "app/process.py",
         "connect(connection, fence) if owner.connection else isolated.connect(connection, fence)",
         "connect(connection, fence)",
@@ -13,7 +13,7 @@ INTERFACE_RULES = (
     ),
     BrokenRule(
         "asked-when-sent",
-        "A client in a process of its own sends an order only if the operator leads at that moment.",
+        "A client in a separate process sends an order only if the operator is the leader at that moment.",
         "kafka/isolated/client_process.py",
         "connect(settings, Fence(self._may_send))",
         "connect(settings, Fence(lambda: True))",
@@ -144,7 +144,7 @@ INTERFACE_RULES = (
     ),
     BrokenRule(
         "override-shown-alike",
-        "An override holds with its exact rate, not only if it is shown in another way than the one before.",
+        "A changed override takes effect even if its displayed rate is the same as before.",
         "api/v1alpha1.py",
         "if (found.spec, found.in_force, found.problems) == (self.spec, self.overrides, self.override_problems):",
         "if (found.in_force, found.problems) == (self.overrides, self.override_problems):",

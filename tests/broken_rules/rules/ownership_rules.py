@@ -26,7 +26,7 @@ OWNERSHIP_RULES = (
     ),
     BrokenRule(
         "lost-binding",
-        "A lost record of the owner is created again for the owner, not for the namespace of an open run.",
+        "If the record of the owner is lost, it is created again for the owner, not for the namespace of an open run.",
         "reconcile/act/cluster_owners.py",
         "        owner = await self._last_owner(cluster_id, work)\n",
         "        owner = next((Owner(run.namespace) for run in work.open_runs), None)\n",
@@ -36,7 +36,7 @@ OWNERSHIP_RULES = (
     ),
     BrokenRule(
         "only-to-end",
-        "A deleted KafkaConnection takes no cluster over from another owner.",
+        "A deleted KafkaConnection does not take over a cluster from another owner.",
         "reconcile/decide/cluster_ownership.py",
         "if holder.named and not claimant.named:",
         "if holder.named and not claimant.named and not work:",
@@ -44,7 +44,7 @@ OWNERSHIP_RULES = (
     ),
     BrokenRule(
         "edited-takes-nothing",
-        "A KafkaConnection whose spec was edited takes a cluster from no younger one.",
+        "A KafkaConnection whose spec was edited does not take a cluster from a younger one.",
         "reconcile/decide/cluster_ownership.py",
         "if older and not claimant.edited and not work:",
         "if older and not work:",
@@ -55,7 +55,7 @@ OWNERSHIP_RULES = (
     ),
     BrokenRule(
         "ids-prove-nothing",
-        "Throttles and cordons of another owner are taken over only if its addresses are those of the cluster.",
+        "Throttles and cordons of another owner are taken over only if its addresses belong to the cluster.",
         "reconcile/act/cluster_owners.py",
         "led_here(binding, server.servers, server.info.brokers)",
         "binding.servers != ()",
@@ -66,7 +66,7 @@ OWNERSHIP_RULES = (
     ),
     BrokenRule(
         "orphan-holds-nothing",
-        "An open run whose resource is gone does not keep its cluster from other namespaces.",
+        "An open run without a resource does not block its cluster for other namespaces.",
         "reconcile/act/cluster_owners.py",
         "                await self._abandon_orphans(work)\n            except",
         "                pass\n            except",
@@ -85,7 +85,7 @@ OWNERSHIP_RULES = (
     ),
     BrokenRule(
         "begun-nowhere",
-        "A refused run whose topics are all gone is not ended in a cluster in which it may not have begun.",
+        "A refused run whose topics are all gone changes nothing in a cluster where it may not have started.",
         "reconcile/act/begun_runs.py",
         "return Begun.UNKNOWN if not there",
         "return Begun.HERE if not there",
@@ -96,7 +96,7 @@ OWNERSHIP_RULES = (
     ),
     BrokenRule(
         "one-resource",
-        "What fails for one resource in a round is reported on that resource, and the others go on.",
+        "A failure that concerns one resource is reported on that resource, and the other resources continue.",
         "reconcile/rounds.py",
         "async with self._lifecycle.problems_of(rebalance, stage):",
         "if stage:",
@@ -104,7 +104,7 @@ OWNERSHIP_RULES = (
     ),
     BrokenRule(
         "one-object",
-        "An object that cannot be taken in ends neither the watch nor the start of the operator.",
+        "An object that the operator cannot process does not stop the watch or the start of the operator.",
         "reconcile/supervisor.py",
         "        except Exception:\n            about =",
         "        except KeyError:\n            about =",
@@ -112,7 +112,7 @@ OWNERSHIP_RULES = (
     ),
     BrokenRule(
         "text-of-users",
-        "Text of an annotation that no parser reads makes that annotation invalid, and nothing else.",
+        "An annotation that cannot be parsed is reported as invalid, and the rest of the resource is processed.",
         "api/overrides.py",
         "from_json(text, allow_inf_nan=False)",
         "__import__('json').loads(text)",
@@ -120,7 +120,7 @@ OWNERSHIP_RULES = (
     ),
     BrokenRule(
         "deep-objects",
-        "Objects that users have nested too deeply are read, and so is the list that they are in.",
+        "The operator reads objects that are nested too deeply, and lists that contain them.",
         "kube/object_json.py",
         "return json.loads(_cut(data))",
         "return json.loads(data)",

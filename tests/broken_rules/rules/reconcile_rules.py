@@ -40,7 +40,7 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "log-dirs-moved-before",
-        "A rollback leaves replicas alone that others have moved to another log dir before the run has asked for that.",
+        "A rollback does not move a replica that another tool moved between log dirs before the run requested it.",
         "reconcile/state/record.py",
         "left = dict(origin.log_dirs) if origin.log_dirs is not None else None",
         "left = None",
@@ -56,7 +56,7 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "log-dir-rollback",
-        "A rollback and an undo lead to the log dirs from before the run.",
+        "A rollback and an undo restore the log dirs from before the run.",
         "execution/log_dir_moves.py",
         "return move.after if direction is Direction.FORWARD else move.origin",
         "return move.after",
@@ -67,7 +67,7 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "log-dirs-of-others",
-        "A replica that others have moved to another log dir stays there.",
+        "A replica that another tool has moved to another log dir stays there.",
         "execution/log_dir_moves.py",
         "if place.at not in known and not comes:",
         "if place.at is None and not comes:",
@@ -77,7 +77,7 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "log-dir-rate-restored",
-        "The rate of copies between log dirs is restored when the broker copies nothing any more.",
+        "The rate of copies between log dirs is restored when the broker has no such copy in flight.",
         "reconcile/throttle/throttle_keeper.py",
         "for broker in self._log_dirs_busy & found.keys():",
         "for broker in found:",
@@ -88,7 +88,7 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "no-start-to-record",
-        "That the start of a run could not be recorded is over when nothing is to be sent any more.",
+        "A run that has nothing to send no longer reports that its start could not be recorded.",
         "reconcile/sending.py",
         "self._lifecycle.no_start(rebalance)",
         "pass",
@@ -99,7 +99,7 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "old-answer-forward",
-        "An old answer of a broker that was paused does not end a run that has sent nothing.",
+        "Outdated metadata of a broker that was paused does not end a run that has sent no call.",
         "reconcile/decide/arrival_proof.py",
         "SECOND_READING_SECONDS if any(_without_a_call(rebalance, move) for move in arrived) else 0.0",
         "0.0",
@@ -107,7 +107,7 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "old-answer-back",
-        "Nor does it end an undo or a deletion, after which nothing could be moved back any more.",
+        "Outdated metadata does not end an undo or a deletion, because nothing can be moved back afterwards.",
         "reconcile/decide/arrival_proof.py",
         "CALL_SECONDS if wholly else SECOND_READING_SECONDS",
         "0.0",
@@ -217,7 +217,7 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "superseded-undo",
-        "An order to undo that an edit supersedes is removed before the new run is on record.",
+        "An undo request that an edit supersedes is removed before the new run is on record.",
         "reconcile/act/lifecycle.py",
         "        if before is not None and before.open and before.undo:",
         "        if False:",
@@ -225,7 +225,7 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "removed-undo",
-        "An order to undo that has been removed is not carried out, even if the watch has not delivered the removal.",
+        "An undo request that was removed is not executed, even if the watch has not delivered the removal.",
         "reconcile/act/lifecycle.py",
         "if before is None or not await self._resources.undo_stands(rebalance):",
         "if before is None:",
@@ -278,7 +278,7 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "carried-out-where",
-        "That a restored resource was carried out counts only when its Kafka cluster is known, and in that one.",
+        "The annotation of a restored resource counts only when its Kafka cluster is known, and only in that cluster.",
         "reconcile/act/lifecycle.py",
         "was_read = stored is not None or bool(self._cluster_id)",
         "was_read = True",
@@ -289,7 +289,7 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "edited-before-its-deletion",
-        "A KafkaRebalance that was edited just before its time to live ended is not deleted: it may ask for a new run.",
+        "A KafkaRebalance that was edited just before its time to live expired is not deleted.",
         "reconcile/act/resources.py",
         "metadata.uid, metadata.resource_version)",
         "metadata.uid)",
@@ -297,7 +297,7 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "status-of-a-namesake",
-        "The status of a deleted resource is not written onto the one that was created again under its name.",
+        "The status of a deleted resource is not written to a new resource of the same name.",
         "reconcile/act/resources.py",
         "        if about.deleting:\n            body",
         "        if False:\n            body",
@@ -308,7 +308,7 @@ RECONCILE_RULES = (
     ),
     BrokenRule(
         "carried-out-elsewhere",
-        "A restored resource whose connection leads to another Kafka cluster by now is carried out there.",
+        "A restored resource is executed if its connection now leads to another Kafka cluster.",
         "reconcile/act/lifecycle.py",
         "return rebalance.record.was_read and not elsewhere",
         "return rebalance.record.was_read",
