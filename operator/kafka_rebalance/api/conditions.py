@@ -79,7 +79,7 @@ def set_condition(
     generation: int,
     now: datetime,
 ) -> tuple[Condition, ...]:
-    """The conditions with this one set, in their fixed order: ours first, those of others as far as there is room.
+    """The conditions with this one set, in a fixed order. Those of other controllers come last, up to the maximum.
 
     ``status`` None is Unknown. ``lastTransitionTime`` changes only with the status.
     """

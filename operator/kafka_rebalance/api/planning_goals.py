@@ -5,7 +5,7 @@ from kafka_rebalance.planning.problem.request import Goals
 
 
 def planning_goals(goals: GoalsSpec) -> Goals:
-    """The spec's goals as the planner takes them."""
+    """The spec's goals as input of the planner."""
     return Goals(
         rack_awareness=goals.rack_awareness,
         leaders=goals.leaders,

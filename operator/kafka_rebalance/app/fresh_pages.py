@@ -22,7 +22,7 @@ RELOAD_SECONDS = 5
 _FRESH_SECONDS = 4.0
 """Less than the time between two loads of a page: several windows share a page, and each sees every change."""
 _MOST_PAGES = 8
-"""That are kept, each of at most 1.5 MB, or are being made."""
+"""The number of pages that are kept or are being made. Each has at most 1.5 MB."""
 
 Which = TypeVar("Which")
 
@@ -37,7 +37,7 @@ class _Kept:
 
 
 class FreshPages(Generic[Which]):
-    """``make`` gives the report of one of them; what it raises is raised, and nothing is kept then.
+    """``make`` returns the report for one key. Its errors are passed on, and nothing is kept then.
 
     ``rest``: the pause after a page, as a multiple of the time that it took. It leaves time for other work.
     """
@@ -54,7 +54,7 @@ class FreshPages(Generic[Which]):
     async def page(self, which: Which) -> bytes:
         """The page as UTF-8, at most a few seconds old. Transient("ReportBusy"): too many others are being made.
 
-        If the caller gives up, the page is made all the same, for the next one: a slow page is made once.
+        If the caller is cancelled, the page is still made for the next caller, so that a slow page is made only once.
         """
         kept = self._kept.get(which)
         if kept is not None and monotonic() - kept.made_at < _FRESH_SECONDS:
@@ -69,7 +69,7 @@ class FreshPages(Generic[Which]):
         return await asyncio.shield(making)
 
     async def close(self) -> None:
-        """End what is being made. A page that the thread draws is not waited for."""
+        """Cancel the pages in progress. Does not wait for a page that the thread is rendering."""
         making = list(self._making.values())
         for task in making:
             task.cancel()

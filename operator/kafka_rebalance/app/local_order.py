@@ -21,7 +21,7 @@ from kafka_rebalance.reasons import Reason
 class LocalOrder:
     """``back``: roll back. ``undo``: the hash of the plan whose run has succeeded and is to be undone first.
 
-    ``cancelled``: a command has deleted it, so its deletion policy applies.
+    ``cancelled``: a command has deleted the resource, so its deletion policy applies.
     """
 
     back: bool = False

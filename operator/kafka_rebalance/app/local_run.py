@@ -119,7 +119,7 @@ async def run_locally(
     requests = ChangeRequests(settings.directory)
     try:
         await asyncio.to_thread(requests.open)
-        await carry_out_waiting(kube, requests)  # those to a killed run come before the file
+        await carry_out_waiting(kube, requests)  # requests to a killed run are applied before the file
         order = await order_of(kube, *manifests.where, back=settings.back)
         if order is None:
             return Ended(End.DONE, "nothing to roll back")
@@ -162,7 +162,7 @@ async def _supervised(
     history, calls = RunHistoryFiles(settings.history, settings.load_models), KafkaCallMetrics(CollectorRegistry())
     supervisor = Supervisor(
         kube,
-        # All connections are of the user's own file: their servers are vouched for.
+        # The user's own file names all servers, so they are trusted.
         lambda connection, _: observed(connect(connection, fence), calls),
         LoadModelFiles(settings.load_models, clock.now),
         clock,

@@ -60,7 +60,7 @@ class Settings:
     """The options of the command line.
 
     ``namespaces`` empty: watch all; ``own_namespace`` None: where it runs; ``health_port`` 0: serve no probes;
-    ``metrics_port`` 0: serve no metrics; ``report_port`` 0: serve no reports, and ``report_audience`` None: to tokens
+    ``metrics_port`` 0: serve no metrics; ``report_port`` 0: serve no reports; ``report_audience`` None: accept tokens
     for the API server. ``require_connections``: refuse inline connections. ``history``: the lake for the steps of ended
     runs.
     """
@@ -144,7 +144,10 @@ async def run_operator(settings: Settings) -> None:
 
 @contextlib.asynccontextmanager
 async def _reporting(settings: Settings, clock: SystemClock) -> AsyncIterator[None]:
-    """Serve reports, on standby too. With a client of its own: what browsers wait for delays nothing else."""
+    """Serve reports, on standby too.
+
+    Browsers do not delay other requests, because the reports have a separate client.
+    """
     if not settings.report_port:
         yield
         return
@@ -168,7 +171,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     isolated = IsolatedClients()
 
     def connected(connection: ConnectionSettings, owner: Owner) -> KafkaAdmin:
-        """An administrator vouches for the servers of a KafkaConnection. Others may end the process of their client."""
+        """The servers of a KafkaConnection are trusted. Any other server might crash the process of its client."""
         admin = connect(connection, fence) if owner.connection else isolated.connect(connection, fence)
         return observed(admin, calls)
 

@@ -28,7 +28,7 @@ class Access(Enum):
 
 
 class ReportAccess:
-    """Of one port. ``monotonic``: the clock, in seconds."""
+    """Access through one port. ``monotonic``: the clock, in seconds."""
 
     def __init__(self, reviews: AccessReviews, monotonic: Callable[[], float]) -> None:
         self._reviews = reviews
@@ -37,7 +37,7 @@ class ReportAccess:
         self._allowance, self._filled_at = _BURST, monotonic()
 
     async def of(self, token: str, namespace: str, name: str) -> Access:
-        """Raises what the API server's client raises; that is not kept."""
+        """Passes on the errors of the API server's client; errors are not cached."""
         # A hash, so that tokens do not stay in the memory of the operator.
         key = hashlib.sha256(f"{namespace}/{name}/{token}".encode()).digest()
         answer, until = self._answers.get(key, (Access.BUSY, float("-inf")))

@@ -27,7 +27,7 @@ _MOST_REQUESTS = 16
 _ANSWER_SECONDS = 30.0
 _SEND_SECONDS = 30.0
 _AGAIN = {"Retry-After": str(RELOAD_SECONDS), "Refresh": str(RELOAD_SECONDS)}
-"""A page that is open shows the report again when that is possible."""
+"""An open page loads again by itself, and shows the report as soon as it is available."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -38,7 +38,7 @@ _HEADERS = {
 
 
 class ReportPort:
-    """Answers requests. The bounds are those of all requests together."""
+    """Answers requests. The limits apply to all requests together."""
 
     def __init__(self, access: ReportAccess, pages: FreshPages[tuple[str, str]]) -> None:
         self._access = access
@@ -90,7 +90,10 @@ class ReportPort:
                 return _refused(429, "too many requests with other tokens", _AGAIN)
 
     async def _sent(self, request: web.Request, response: web.Response) -> web.Response:
-        """Until the browser has it, has gone or is too slow: it occupies a place among the requests meanwhile."""
+        """Send it, until the browser has received it, has disconnected or is too slow.
+
+        Meanwhile it counts as a request.
+        """
         try:
             async with asyncio.timeout(_SEND_SECONDS):
                 await response.prepare(request)
@@ -103,7 +106,7 @@ class ReportPort:
         return response
 
     def _log(self, error: RebalanceError) -> None:
-        """Once, however many browsers reload."""
+        """Log a problem once, even if many browsers reload."""
         said = f"{error.reason}: {error.message}"
         if said != self._logged:
             log.warning("no report: %s", said)

@@ -1,6 +1,6 @@
 """The reports of KafkaRebalances, read from the API server, with bounded memory.
 
-Nothing is asked of the engines: a standby gives the same reports, and the engines are not slowed down. A plan is read
+The engines are not involved: a standby serves the same reports, and the engines are not slowed down. A plan is read
 once, since it never changes.
 """
 
@@ -18,13 +18,13 @@ from kafka_rebalance.report.report_contents import Fact, Report
 from kafka_rebalance.report.resource_contents import PlanContents, contents_of, report_of
 
 MOST_PARTITIONS = 20_000
-"""Of a larger plan the report has only what the status says."""
+"""For a larger plan, the report shows only the status."""
 _MOST_PLANS = 4
-"""That are kept."""
+"""The number of plans that are kept."""
 
 
 class ResourceReports:
-    """``namespaces`` empty: of resources in all. ``now``: the wall time."""
+    """``namespaces``: the watched ones; empty: all. ``now``: the wall time."""
 
     def __init__(self, kube: KubeObjects, namespaces: Sequence[str], now: Callable[[], datetime]) -> None:
         self._kube = kube
@@ -34,7 +34,7 @@ class ResourceReports:
         self._contents: OrderedDict[tuple[str, str], PlanContents] = OrderedDict()
 
     async def of(self, where: tuple[str, str]) -> Report:
-        """``where``: namespace and name. NotFound: none of the operator's resources has it."""
+        """``where``: namespace and name. NotFound if the operator watches no such resource."""
         namespace, name = where
         missing = NotFound(f"there is no KafkaRebalance {namespace}/{name} in a namespace that this operator watches")
         if self._namespaces and namespace not in self._namespaces:
@@ -67,7 +67,7 @@ class ResourceReports:
 
 
 def _left_out(rebalance: KafkaRebalance) -> list[Fact]:
-    """That the partitions are too many to be shown here, and where they are."""
+    """Says that the plan has too many partitions for this page, and how to see them."""
     metadata, shown = rebalance.metadata, rebalance.status.plan
     if shown is None or shown.partitions <= MOST_PARTITIONS:
         return []

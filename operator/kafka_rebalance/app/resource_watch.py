@@ -146,7 +146,7 @@ def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
 def _read_whatever_is_stored() -> None:
     """Let kopf read objects that are nested too deeply for the standard library, in lists and in events.
 
-    It has no setting for that, and ends when it cannot read one of them.
+    kopf has no setting for this, and terminates when it cannot read such an object.
     """
 
     async def get(url: str, **options: Any) -> Any:

@@ -66,7 +66,7 @@ class Traffic:
         # Bytes, plus one for each copy, so that copies of unknown or no size are spread as well.
         self.load_into: defaultdict[BrokerId, int] = defaultdict(int)
         self.load_out_of: defaultdict[BrokerId, int] = defaultdict(int)
-        # Copies of partitions with known chains: how many, and the most bytes that one chain still lacks.
+        # Copies of partitions with known chains: their number, and the most bytes that one chain still has to copy.
         self.chained_into: defaultdict[BrokerId, int] = defaultdict(int)
         self.chained_out_of: defaultdict[BrokerId, int] = defaultdict(int)
         self.longest_into: defaultdict[BrokerId, int] = defaultdict(int)

@@ -12,10 +12,10 @@ def unreachable(settings: ConnectionSettings, action: str, detail: object, retry
 
 
 def client_ended(settings: ConnectionSettings, method: str, how: str, retry_after: float) -> Transient:
-    """The process of the client ended before it answered. If it was an order, it may have been carried out."""
+    """The process of the client ended before it answered. Kafka may have executed the call if it was an order."""
     message = (
         f"No answer from Kafka at {settings.bootstrap_servers} to {method}: the process of its client ended, because "
-        f"{settings.redact(how)}. A server there probably sent what a client cannot process. The process starts "
+        f"{settings.redact(how)}. A server probably sent an answer that the client cannot process. The process starts "
         f"again in {max(retry_after, 1.0):.0f} s. Check spec.kafka.bootstrapServers; a cluster that is too large for "
         "an inline connection needs a KafkaConnection"
     )

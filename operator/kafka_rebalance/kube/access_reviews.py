@@ -1,7 +1,7 @@
-"""Who a bearer token belongs to, and whether that user may read a KafkaRebalance: the API server decides both.
+"""Asks the API server whose bearer token a request has, and whether that user may read a KafkaRebalance.
 
-As every server that delegates to the API server does it: a TokenReview, then a SubjectAccessReview. The token is in no
-message.
+Like other servers that delegate to the API server: a TokenReview, then a SubjectAccessReview. No message contains the
+token.
 """
 
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ class Requests(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReviewedUser:
-    """A user in the words of the API server, which are repeated to it unchanged."""
+    """A user as the API server returned it. The second review sends these attributes unchanged."""
 
     attributes: Json
 
 
 class AccessReviews:
-    """``audience``: the tokens must be issued for it; None: for the API server. Raises what the client raises."""
+    """``audience``: the tokens must be issued for it; None: for the API server. Passes on the errors of the client."""
 
     def __init__(self, kube: Requests, audience: str | None = None) -> None:
         self._kube = kube

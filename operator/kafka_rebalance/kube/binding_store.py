@@ -1,8 +1,8 @@
 """The owners of the Kafka clusters, in the operator's own namespace: one ConfigMap for each cluster id.
 
-Each decision reads the record again, so that a restart of the operator makes no difference. With an annotation, an
-administrator confirms that a server belongs to the cluster although nothing on record shows it. The next write of the
-record replaces the annotation.
+Each decision reads the record again, so that a restart of the operator makes no difference. An administrator can
+confirm with an annotation that a server belongs to the cluster although nothing on record shows it. The next write of
+the record replaces the annotation.
 """
 
 from collections.abc import Iterable

@@ -21,7 +21,7 @@ from kafka_rebalance.kube.record_files import REQUESTS, remove_file, replace_fil
 
 _ENDING = ".json"
 _OLD_SECONDS = 3600.0
-"""After this time, an unfinished file is one of a killed command."""
+"""An unfinished file that is older than this is from a killed command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ChangeRequests:
     def open(self) -> None:
         """For the run: create the directory, and remove the unfinished files of killed commands.
 
-        A command may be about to finish one: new files stay.
+        New files stay, because a command may still be writing them.
         """
         self._directory.mkdir(mode=0o700, exist_ok=True)
         before = time.time() - _OLD_SECONDS

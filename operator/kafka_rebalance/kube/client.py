@@ -145,8 +145,8 @@ class KubeClient:
     ) -> bool:
         """Merge into the annotations; None removes one. False if the resource is gone, also if another has its name.
 
-        The patch has the uid, which cannot be changed, so the API server refuses it for any other object: with 422 as
-        for any invalid value. A look at the object shows why it was refused.
+        The patch has the uid, which cannot be changed, so the API server refuses it for any other object: with 422, as
+        for any invalid value. Reading the object shows the cause.
         """
         body = {"metadata": {"uid": uid, "annotations": dict(annotations)}}
         path = _resource(plural, namespace, name)

@@ -209,7 +209,7 @@ def encode_origins(origins: Iterable[Origin], *, first: bool = True, last: bool 
                     **(
                         {"firstCalls": _joined([o.first_call for o in rows])} if any(o.first_call for o in rows) else {}
                     ),
-                    # Also if it is empty: that tells the record from one of an earlier version.
+                    # Written even if empty, to distinguish the record from one of an earlier version.
                     "logDirs": {str(at): o.log_dirs for at, o in enumerate(rows) if o.log_dirs != ()},
                 }
             )

@@ -120,7 +120,7 @@ async def carry_out_waiting(kube: DirectoryObjects, requests: ChangeRequests) ->
 
 
 async def _carry_out_if_possible(kube: DirectoryObjects, name: str, request: ChangeRequest) -> None:
-    """A request that fails for another reason than the disk would always fail, and block those after it."""
+    """A request that fails for another reason than the disk would always fail, and would block later requests."""
     try:
         await carry_out(kube, request)
     except Conflict:
@@ -130,4 +130,4 @@ async def _carry_out_if_possible(kube: DirectoryObjects, name: str, request: Cha
     except RebalanceError as error:
         log.warning("the request %s is refused, and removed: %s", name, error.message)
     except Exception:
-        log.exception("the request %s cannot be carried out: it is removed", name)
+        log.exception("the request %s cannot be applied: it is removed", name)

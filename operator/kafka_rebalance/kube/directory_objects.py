@@ -33,9 +33,9 @@ _WHOLE = ("throttle",)
 LAST_APPLIED = "lastApplied"
 """The spec of the manifest that was applied last, beside the resource's own fields."""
 GONE_AT = "goneAt"
-"""When a resource that is gone was removed, beside the resource's own fields."""
+"""The time at which a deleted resource was removed, in addition to its own fields."""
 _GONE = "gone-"
-"""Before the kind of resources that are gone: KafkaRebalances, the last one of each name, for reading."""
+"""Prefix of the kind for deleted KafkaRebalances. The directory keeps the last one of each name, read-only."""
 
 T = TypeVar("T")
 
@@ -82,11 +82,11 @@ class DirectoryObjects:
         )
 
     async def get_gone(self, plural: str, namespace: str, name: str) -> Json | None:
-        """The last resource of that name that is gone, as it was then; None if there is none on record."""
+        """The last state of the last deleted resource of that name; None if none is on record."""
         return await self.get(_GONE + plural, namespace, name)
 
     async def list_gone(self, plural: str) -> list[Json]:
-        """The last resource of each name that is gone."""
+        """The last deleted resource of each name."""
         return await self.list_resources(_GONE + plural)
 
     async def apply(self, plural: str, manifest: Mapping[str, Any]) -> Json:

@@ -1,8 +1,8 @@
-"""JSON of the API server, whatever users have stored in an object.
+"""Parses JSON of the API server, even if it is nested too deeply for Python's parsers.
 
-The API server accepts ``metadata.managedFields`` that are nested 10,000 levels deep, from anybody who may write the
-object, and returns them in each answer. Python's parsers give up long before: one such object would hide all others of
-its list. Nothing that the operator reads is nested a tenth as deeply as what is left out here. Pure.
+The API server accepts ``metadata.managedFields`` that are nested 10,000 levels deep, from every user who may write the
+object, and returns them in each answer. Python's parsers refuse such JSON, and one such object would make its whole
+list unreadable. Fields that the operator reads have less than a tenth of the depth that is cut off here. Pure.
 """
 
 import json
@@ -12,13 +12,13 @@ from typing import Any
 from pydantic_core import from_json
 
 MAX_DEPTH = 100
-"""Levels that are read in an answer that is nested too deeply."""
+"""Levels that are kept of an answer that is nested too deeply."""
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
 
 
 def read_object_json(data: bytes) -> Any:
-    """The value; null in place of what is nested too deeply. ValueError where it is not JSON."""
+    """The value; values that are nested too deeply are null. ValueError if it is not JSON."""
     try:
         return from_json(data)  # refuses what is nested more than some 200 levels deep
     except ValueError:
@@ -26,7 +26,7 @@ def read_object_json(data: bytes) -> Any:
 
 
 def _cut(data: bytes) -> bytes:
-    """Without what is below ``MAX_DEPTH``. ValueError where that does not end."""
+    """The JSON without values below ``MAX_DEPTH``. ValueError if such a value does not end."""
     parts, depth, kept_from = [], 0, 0
     for token in _TOKEN.finditer(data):
         mark = data[token.start() : token.start() + 1]

@@ -51,7 +51,7 @@ class KubeObjects(Protocol):
         """Merge into the status (``{"status": {...}}``; null removes). False if the resource is gone.
 
         Conflict if the patch names a resource version (``{"metadata": {"resourceVersion": ...}}``) that is outdated. A
-        uid in the patch is ignored: by it another resource of that name could not be told apart.
+        uid in the patch is ignored, so it does not protect another resource of that name.
         """
 
     async def patch_finalizers(

@@ -299,7 +299,7 @@ def _decode_with_hash(payload: bytes) -> tuple[Plan, str]:
 
 
 def _to_record(origin: Origin, before: Origin | None) -> Origin | None:
-    """What is to be recorded, after ``before``; None: nothing."""
+    """The origins to record after ``before``; None: nothing to record."""
     if before is None or before.topic_id != origin.topic_id:
         return origin
     first = replace(origin, log_dirs=before.log_dirs) if before.first_call else before

@@ -32,8 +32,8 @@ class Origin:
     ``leader`` led the partition when this was recorded; None: no leader, or not known. A rollback elects the preferred
     leader only if it led before. ``first_call``: the list that the first call asks for, until it is on record that
     Kafka has carried it out (``execution.first_call``); empty from then on. ``log_dirs``: by broker, the log dir that a
-    replica was in before the run first asked for another one; only these replicas go back to their log dirs. None: an
-    earlier version has recorded the partition, and it is not known.
+    replica was in before the run first asked for another one; only these replicas return to their log dirs. None:
+    unknown, because an earlier version recorded the partition.
     """
 
     tp: TopicPartition
@@ -44,7 +44,7 @@ class Origin:
     log_dirs: tuple[tuple[BrokerId, str], ...] | None = ()
 
     def with_log_dirs(self, asked: Iterable[tuple[BrokerId, str]]) -> "Origin":
-        """With these log dirs too. What is recorded of a broker stays."""
+        """The origin with these log dirs added. Log dirs that are already recorded stay."""
         if self.log_dirs is None:
             return self
         joined = dict(asked) | dict(self.log_dirs)
@@ -110,7 +110,7 @@ class Run:
 
     @property
     def restored(self) -> bool:
-        """Whether it is known only from the annotation of a resource that was restored without its records."""
+        """Whether the run is known only from the annotation of a resource that was restored without its records."""
         return not self.run_id
 
     @property

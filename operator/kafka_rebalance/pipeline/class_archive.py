@@ -25,7 +25,7 @@ _SECONDS = 300
 
 
 def java_options() -> tuple[str, ...]:
-    """For the Java of a session: use the archive if there is one, and ignore it silently if it does not fit."""
+    """Java options of a session: use the archive if it exists, and ignore it silently if it does not match."""
     file = beside_pyspark()
     return (f"-XX:SharedArchiveFile={file}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off") if file.is_file() else ()
 

@@ -61,7 +61,7 @@ class NamedConnection:
 
     @property
     def reach(self) -> Kafka | None:
-        """The connection settings, also if they are used only to end work."""
+        """The connection settings, even if they are used only to end work."""
         return self.kafka or (self.left if self.unfinished else None)
 
     @property

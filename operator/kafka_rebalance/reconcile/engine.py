@@ -165,7 +165,7 @@ class ClusterEngine:
     async def _nothing_left(self) -> bool:
         """Whether no throttle of ours and no open run of a resource is on record; False where that cannot be read.
 
-        Nothing can end a run without a resource: its finalizer was removed by others.
+        A run without a resource does not count, because nothing can end it: others have removed its finalizer.
         """
         try:
             if not await self._rounds.throttle.nothing_left():

@@ -22,9 +22,9 @@ from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.begun_runs import Begun, begun_here
 from kafka_rebalance.reconcile.act.cluster_owners import Claimed, ClusterOwners, Work
 from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.act.started_runs import Started, started_here
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.decide.cluster_identity import servers_of
 from kafka_rebalance.reconcile.engine import ClusterEngine
@@ -46,7 +46,7 @@ _LATE_SECONDS = 15.0
 
 
 ConnectAs = Callable[[ConnectionSettings, Owner], KafkaAdmin]
-"""A client for the cluster of this owner. Nobody vouches for servers that inline connections name."""
+"""A client for the cluster of this owner. Servers of inline connections are not trusted."""
 
 
 class Running(NamedTuple):
@@ -59,7 +59,7 @@ class Running(NamedTuple):
 
 
 class Unfinished(NamedTuple):
-    """Work that is left in a cluster without an engine. ``way_out``: the advice if the cluster cannot be reached."""
+    """Work that is left in a cluster without an engine. ``way_out``: advice if the cluster cannot be reached."""
 
     binding: Binding
     work: str
@@ -157,19 +157,17 @@ class Engines:
             self._in_background(_close(admin, info.cluster_id))
         return engine
 
-    async def began(self, run: Run, owner: Owner, running: Running) -> Begun:
-        """Whether the run was begun, with a connection of ``owner``, in the very cluster of this engine.
+    async def started(self, run: Run, owner: Owner, running: Running) -> Started:
+        """Whether the run started in the cluster of this engine, with a connection of ``owner``.
 
-        Raises why that is not known.
+        Raises the error if this is not known.
         """
         try:
             if await self._owners.has_recognised(owner, run.cluster_id):
-                return Begun.HERE
-            return await begun_here(self._stores, run, running.admin)
+                return Started.HERE
+            return await started_here(self._stores, run, running.admin)
         except RebalanceError as error:
-            message = (
-                f"it is not known whether the open run was begun in Kafka cluster {run.cluster_id}: {error.message}"
-            )
+            message = f"it is not known whether the open run started in Kafka cluster {run.cluster_id}: {error.message}"
             raise Transient(error.reason, message) from error
 
     async def end_bindings(self, owner: Owner | None = None) -> None:
@@ -185,7 +183,7 @@ class Engines:
     async def unfinished(self, owner: Owner | None = None) -> list[Unfinished]:
         """The clusters (of one owner) in which throttles or cordons of ours are in place, and which have no engine.
 
-        The bindings of clusters without any work end if no resource names them. Raises the errors of the stores.
+        Removes the bindings of clusters without work if no resource names them. Raises the errors of the stores.
         """
         found = []
         for binding in await self._owners.bound():

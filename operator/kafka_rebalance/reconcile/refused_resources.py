@@ -1,7 +1,7 @@
-"""Resources that may not use their connection, or cannot: what they have begun ends, and their status says why.
+"""Ends the work of resources that may not or cannot use their connection, and reports why in their status.
 
-That takes calls to servers that may be slow, so it is done beside what is permitted, one resource after the other. A
-resource that is permitted meanwhile is placed when this has ended: its records have one writer.
+This calls servers that may be slow, so it runs in parallel with the permitted resources, one resource after the other.
+A resource that is permitted meanwhile is placed when its work has ended, because its records have one writer.
 """
 
 import logging
@@ -14,8 +14,8 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.begun_runs import Begun
 from kafka_rebalance.reconcile.act.retention import abandoned
+from kafka_rebalance.reconcile.act.started_runs import Started
 from kafka_rebalance.reconcile.connection_book import NamedConnection
 from kafka_rebalance.reconcile.engines import Engines, Running
 from kafka_rebalance.reconcile.state.record import Stores
@@ -80,47 +80,47 @@ class RefusedResources:
 
     async def _begun_first(self, uids: Iterable[str]) -> list[str]:
         """These uids, those with an open run first: it ends before the refusals of the others are written."""
-        begun: set[str] = set()
+        started: set[str] = set()
         try:
-            begun = {run.uid for run in await self._stores.runs.list_all() if run.open}
+            started = {run.uid for run in await self._stores.runs.list_all() if run.open}
         except RebalanceError as error:
             log.warning("which runs are open is not known: %s", error.message)
-        return sorted(uids, key=lambda uid: uid not in begun)
+        return sorted(uids, key=lambda uid: uid not in started)
 
     async def _tell(self, connection: NamedConnection, uid: str) -> None:
         try:
-            unknown = await self._end_what_is_begun(connection, uid) if uid in connection.rebalances else None
+            unknown = await self._end_started_work(connection, uid) if uid in connection.rebalances else None
             why = connection.refusals.get(uid)
             if why is not None and uid not in connection.placed:
                 await self._unconnected.report(connection.rebalances, connection.throttles, {uid: unknown or why})
         except RebalanceError as error:
             log.warning("%s: %s: %s", connection.name, error.reason, error.message)
         except Exception:
-            # A defect that concerns one resource must not end what is done for the others.
+            # An unexpected error about one resource must not stop the work for the others.
             log.exception("%s: unexpected error", connection.name)
 
-    async def _end_what_is_begun(self, connection: NamedConnection, uid: str) -> RebalanceError | None:
-        """An open run ends in the engine of its cluster, if that runs and the run was begun there: with the right to.
+    async def _end_started_work(self, connection: NamedConnection, uid: str) -> RebalanceError | None:
+        """End an open run in the engine of its cluster, if this engine runs and the run started there with permission.
 
-        Nothing new starts there, except for the owner's own rebalances: those go on as before. Returns why it is not
-        known where the run was begun.
+        Nothing new starts there, except for the owner's own rebalances, which continue. Returns the error if it is not
+        known where the run started.
         """
         run = await self._stores.runs.load(uid)
         running = self._engines.get(run.cluster_id) if run is not None and run.open else None
-        begun, unknown = Begun.ELSEWHERE, None
+        started, unknown = Started.ELSEWHERE, None
         if run is not None and running is not None:
             try:
-                begun = await self._begun(connection, run, running)
+                started = await self._started(connection, run, running)
             except RebalanceError as error:
                 unknown = error
-        if begun is Begun.HERE:
+        if started is Started.HERE:
             await self._limits_known()
         rebalance, why = connection.rebalances.get(uid), connection.refusals.get(uid)
         if rebalance is None or why is None:
             return None  # permitted or gone meanwhile
-        if run is None or running is None or begun is not Begun.HERE:
+        if run is None or running is None or started is not Started.HERE:
             connection.leave(uid)
-            if run is not None and self._nothing_is_left(run, begun):
+            if run is not None and self._nothing_is_left(run, started):
                 await self._give_up(connection, run)
         elif self._engines.get(run.cluster_id) is running:
             goes_on = _goes_on(connection, why) and connection.owner == running.owner
@@ -128,31 +128,31 @@ class RefusedResources:
             connection.place(rebalance, running.engine, None if goes_on else why)
         return unknown
 
-    async def _begun(self, connection: NamedConnection, run: Run, running: Running) -> Begun:
+    async def _started(self, connection: NamedConnection, run: Run, running: Running) -> Started:
         why = connection.refusals.get(run.uid)
         if why is not None and _goes_on(connection, why) and connection.owner == running.owner:
-            return Begun.HERE
+            return Started.HERE
         if connection.placed.get(run.uid) is running.engine:
-            return Begun.HERE
-        return await self._engines.began(run, connection.owner, running)
+            return Started.HERE
+        return await self._engines.started(run, connection.owner, running)
 
-    def _nothing_is_left(self, run: Run, begun: Begun) -> bool:
+    def _nothing_is_left(self, run: Run, started: Started) -> bool:
         """Whether all topics that the run moves have been gone for a while."""
-        if begun is not Begun.UNKNOWN:
+        if started is not Started.UNKNOWN:
             self._gone_since.pop(run.uid, None)
             return False
         now = self._clock.monotonic()
         return now - self._gone_since.setdefault(run.uid, now) >= _GONE_SECONDS
 
     async def _give_up(self, connection: NamedConnection, run: Run) -> None:
-        """End an open run that has nothing left to move, and may have begun at a server that only claimed the id.
+        """End an open run that has nothing left to move, and may have started at a server that only claimed the id.
 
-        Ending it in the owner's cluster would remove cordons of others. The brokers that it has cordoned stay cordoned.
+        Its end in the owner's cluster would remove cordons of others. The brokers that it has cordoned stay cordoned.
         """
         del self._gone_since[run.uid]
         log.warning(
-            "%s/%s: run %s is abandoned: it may not use its connection, all topics that it moves are gone, and in "
-            "which cluster it was begun is not known. Brokers it has cordoned, if any: %s",
+            "%s/%s: run %s is abandoned: it may not use its connection, all topics that it moves are gone, and the "
+            "cluster where it started is not known. Brokers that it has cordoned: %s",
             run.namespace,
             run.name,
             run.run_id,

@@ -148,7 +148,10 @@ class Rounds:
     async def _each(
         self, rebalances: Iterable[Rebalance], stage: str, work: Callable[[Rebalance], Awaitable[None]]
     ) -> list[Rebalance]:
-        """Do it for each. Returns those for which it went well: a failure is reported on its resource alone."""
+        """Run ``work`` for each rebalance, and return those without a failure.
+
+        A failure is reported only on its own resource.
+        """
         done = []
         for rebalance in rebalances:
             async with self._lifecycle.problems_of(rebalance, stage):
@@ -159,7 +162,7 @@ class Rounds:
     async def _prepare_all(self, rebalances: list[Rebalance]) -> ClusterInfo:
         """Finalizers, records and the throttle ledger are in place before anything is planned or sent.
 
-        What is stored of a resource is read whatever its overrides are: until then it holds up the plans of others.
+        The records of a resource are read even if its overrides are invalid, because other plans wait for them.
         """
 
         async def look_at(rebalance: Rebalance) -> None:
@@ -302,7 +305,7 @@ class Rounds:
 
         async def close(rebalance: Rebalance) -> None:
             if rebalance.desired.deleted_since(rebalance.memory.prepared):
-                return  # what was judged is not what is asked for now: the next round looks again
+                return  # the statuses belong to an outdated request: the next round judges again
             if not rebalance.assessment.finished:
                 self._closing.wait_anew(rebalance)
             arrived = rebalance.assessment.finished and self.throttle.restored(rebalance, info)
@@ -314,9 +317,9 @@ class Rounds:
         await self._each(self._turns.of("close", running), "close", close)
 
     async def _report(self, rebalance: Rebalance, cluster: ClusterState, problem: RebalanceError | None = None) -> None:
-        """Write the status. An API server that does not answer holds up neither this rebalance nor the others.
+        """Write the status. An API server that does not answer does not delay this rebalance or the others.
 
-        Nor does a status that cannot be built: the resource says only that.
+        A status that cannot be built does not delay them either; the resource then reports only this error.
         """
         try:
             exists = await self._resources.report(rebalance, cluster, self._observer.replica_bytes, problem)

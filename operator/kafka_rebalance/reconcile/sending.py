@@ -76,7 +76,7 @@ class Sending:
         """When something was sent last, by the monotonic clock."""
 
     def judge(self, rebalance: Rebalance, look: Look) -> None:
-        """Judge the partitions, and plan again if others have made too many moves of the plan void."""
+        """Judge the partitions, and plan again if other tools have made too many moves of the plan void."""
         rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
         replanning = replanning_for_drift(rebalance)
         if replanning is not rebalance.assessment.replanning:

@@ -115,7 +115,7 @@ class Supervisor:
     def seen(self, plural: str, body: dict[str, Any], *, deleted: bool) -> None:
         """A resource of this kind was created, changed or is gone.
 
-        A failure is reported on the resource: it must end neither the watch nor the start of the operator.
+        A failure is reported on the resource. It must not stop the watch or the start of the operator.
         """
         try:
             self._kinds[plural](body, deleted=deleted)
@@ -373,7 +373,7 @@ class Supervisor:
 def _place_throttles(
     connection: NamedConnection, throttles: Mapping[str, KafkaReassignmentThrottle], engine: ClusterEngine
 ) -> dict[str, RebalanceError]:
-    """Give them to the engine one by one: none keeps the others back. Returns by uid why that failed."""
+    """Pass them to the engine one by one, so that a failure does not affect the others. Returns the failures by uid."""
     failed: dict[str, RebalanceError] = {}
     for uid, throttle in throttles.items():
         try:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 _EVERY_SECONDS = 60.0
 """How often to look. The first look comes as long after the start: by then, resources have connected."""
 _WARN_EVERY_LOOKS = 60
-"""The warning about a cluster is repeated after this number of looks."""
+"""The warning about a cluster is repeated after this number of checks."""
 
 
 class UnfinishedWork:
@@ -40,9 +40,9 @@ class UnfinishedWork:
             try:
                 await self._look()
             except RebalanceError as error:
-                log.warning("cannot find out whether work is left in clusters: %s", error.message)
+                log.warning("cannot check whether work is left in clusters: %s", error.message)
             except Exception:
-                log.exception("cannot find out whether work is left in clusters")
+                log.exception("cannot check whether work is left in clusters")
 
     async def _look(self) -> None:
         found = {unfinished.binding.cluster_id: unfinished for unfinished in await self._engines.unfinished()}

@@ -22,8 +22,7 @@ _MARKUP = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;", "*": "\\*", "_": "\
 def html_page(report: Report, reload_seconds: int = 0, pack: Pack = packed) -> str:
     """Self-contained: no request leaves the page. At most 1.5 MB, whatever the size of the cluster.
 
-    ``reload_seconds``: the page loads itself again after this time, from where it is served; 0: it does not. ``pack``
-    may remember what it has packed.
+    ``reload_seconds``: the page reloads itself after this time; 0: never. ``pack`` may remember what it has packed.
     """
     course = report.course
     record = course.record if course is not None else None

@@ -1,7 +1,7 @@
 """The report of a KafkaRebalance: planned, running or finished. Pure.
 
-What a plan brings is computed once for each plan (`PlanContents`), because plans are large and never change. The status
-changes all the time.
+The effects of a plan are computed once (`PlanContents`), because plans are large and never change. Only the status
+changes.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ NO_CLUSTER = ClusterFile((), ())
 
 @dataclass(frozen=True, slots=True)
 class PlanContents:
-    """What a report shows of a plan. ``whole_cluster``: as in `Report`."""
+    """The contents of a report that depend only on the plan. ``whole_cluster``: as in `Report`."""
 
     facts: Sequence[Fact]
     brokers: tuple[BrokerRow, ...]
@@ -61,7 +61,7 @@ def contents_of(plan: Plan, described: ClusterFile = NO_CLUSTER) -> PlanContents
 def report_of(
     rebalance: KafkaRebalance, plan: PlanContents | None, now: datetime, record: RunRecord | None = None
 ) -> Report:
-    """``plan`` None: it is not known, and the report has what the status says of it. ``record``: the steps."""
+    """``plan`` None: it is not known, and the report shows the figures of the status. ``record``: the steps."""
     metadata, status = rebalance.metadata, rebalance.status
     leaving = rebalance.spec.brokers.decommission
     ready = ready_reason(status)

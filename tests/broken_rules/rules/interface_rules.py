@@ -9,7 +9,7 @@ INTERFACE_RULES = (
         "app/process.py",
         "connect(connection, fence) if owner.connection else isolated.connect(connection, fence)",
         "connect(connection, fence)",
-        ("tests/unit/app/test_process.py::TestClients::test_those_of_servers_that_nobody_vouches_for",),
+        ("tests/unit/app/test_process.py::TestClients::test_those_of_untrusted_servers",),
     ),
     BrokenRule(
         "asked-when-sent",

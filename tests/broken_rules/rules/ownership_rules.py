@@ -86,9 +86,9 @@ OWNERSHIP_RULES = (
     BrokenRule(
         "begun-nowhere",
         "A refused run whose topics are all gone changes nothing in a cluster where it may not have started.",
-        "reconcile/act/begun_runs.py",
-        "return Begun.UNKNOWN if not there",
-        "return Begun.HERE if not there",
+        "reconcile/act/started_runs.py",
+        "return Started.UNKNOWN if not there",
+        "return Started.HERE if not there",
         (
             "tests/unit/reconcile/test_supervisor_cordons.py::test_of_others",
             "tests/unit/reconcile/test_supervisor_cordons.py::test_of_a_drain_of_the_owner",

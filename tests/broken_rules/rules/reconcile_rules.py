@@ -93,7 +93,7 @@ RECONCILE_RULES = (
         "self._lifecycle.no_start(rebalance)",
         "pass",
         (
-            "tests/unit/reconcile/test_engine_problems.py::test_a_start_that_need_not_be_recorded_any_more",
+            "tests/unit/reconcile/test_engine_problems.py::test_a_record_that_is_no_longer_needed",
             "tests/unit/reconcile/test_engine_problems.py::test_a_start_that_waits",
         ),
     ),

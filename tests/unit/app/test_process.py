@@ -136,7 +136,7 @@ class TestTheWatchEnds:
 class TestClients:
     """Which clients are in processes of their own."""
 
-    async def test_those_of_servers_that_nobody_vouches_for(self, world, monkeypatch):
+    async def test_those_of_untrusted_servers(self, world, monkeypatch):
         """Creating KafkaConnections is an administrator's right, naming a server inline is not."""
         made, given = [], []
 

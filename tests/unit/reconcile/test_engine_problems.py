@@ -15,32 +15,20 @@ async def unreachable(*_arguments):
     raise Transient("ApiServerUnreachable", "no answer")
 
 
-async def test_origins_that_need_not_be_recorded_any_more():
-    """The topic is deleted before the record is tried again."""
+@pytest.mark.parametrize("method", ["append", "replace"], ids=["origins of a call", "the start"])
+async def test_a_record_that_is_no_longer_needed(method, monkeypatch):
+    """The topic is deleted before the record is tried again, so nothing is sent."""
     operator = applied()
     await operator.until_open()
-    origins = operator.engine._stores.origins
-    append, origins.append = origins.append, unreachable
-    await operator.until("ApiServerUnreachable")
-    origins.append = append
-    operator.kafka.delete("t")
-    await operator.until("Succeeded")
-
-
-async def test_a_start_that_need_not_be_recorded_any_more():
-    """The topic is deleted before the record is tried again, and nothing is sent in this run."""
-    operator = applied()
-    await operator.until_open()
-    origins = operator.engine._stores.origins
-    replace, origins.replace = origins.replace, unreachable
-    await operator.until("ApiServerUnreachable")
-    origins.replace = replace
+    with monkeypatch.context() as failing:
+        failing.setattr(operator.engine._stores.origins, method, unreachable)
+        await operator.until("ApiServerUnreachable")
     operator.kafka.delete("t")
     await operator.until("Succeeded")
 
 
 async def test_a_start_that_waits():
-    """Nothing can be sent for now: the state says so, and not what went wrong before."""
+    """Nothing can be sent for now. The state shows this reason, and not the former problem."""
     operator = applied(execution={"maxUnhealthy": 0})
     await operator.until_open()
     origins = operator.engine._stores.origins

@@ -216,7 +216,7 @@ class TestUnreadableTopics:
         setattr(world.real, unreadable, {"orders"})
         await world.restart()
         await world.until(lambda: world.state("a") == state)
-        assert "is not known whether the open run was begun in Kafka cluster c" in world.ready("a")[1]
+        assert "is not known whether the open run started in Kafka cluster c" in world.ready("a")[1]
         setattr(world.real, unreadable, set())
         await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
         world.real.arrive()

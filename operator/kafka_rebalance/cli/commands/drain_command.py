@@ -61,7 +61,7 @@ def drain(
 
 
 def _warn(cluster: BinaryIO, rebalance: Manifest) -> None:
-    """What `plan` warns of, on stderr. Refused if there is no plan."""
+    """Print the warnings of `plan` to stderr. Refused if there is no plan."""
     from kafka_rebalance.cli.commands.fleet_command import plan_as_alone  # imports the planner
 
     for warning in plan_as_alone(cluster.read(), json.dumps(rebalance).encode())["warnings"]:

@@ -108,7 +108,7 @@ def report(
 
 
 async def _serve(port: int, make: Callable[[], Awaitable[Report]]) -> None:
-    """Serve until interrupted. The first report is made before, so that a wrong name fails at once."""
+    """Serve until interrupted. The first report is made before the port opens, so that a wrong name fails at once."""
     await make()
     async with report_served(port, make):
         click.echo(f"http://{HOST}:{port}/ shows the report; Ctrl-C ends it", err=True)

@@ -59,7 +59,7 @@ def report_of_request(now: datetime, **given: Any) -> Report:
 
 
 def report_of_file(cluster: BinaryIO, plan_file: BinaryIO, now: datetime) -> Report:
-    """Of a plan file, or any reassignment file of Kafka. Only the summary of a plan file has a certificate."""
+    """The report of a plan file, or of any reassignment file of Kafka. Only a plan file has a certificate."""
     described = parsed("--cluster", cluster, parse_cluster)
     targets, summary = parsed("--plan", plan_file, lambda data: (parse_reassignment(data), _summary(data)))
     known = {p.tp: p for p in described.partitions}

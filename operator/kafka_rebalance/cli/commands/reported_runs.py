@@ -22,7 +22,7 @@ from kafka_rebalance.report.resource_contents import NO_CLUSTER, contents_of, re
 async def report_of_resource(
     scope: ResourceScope, name: str, cluster: ClusterFile | None, history: str | None
 ) -> Report:
-    """Of a KafkaRebalance with its stored plan, or only from its status if the user may not read the plan."""
+    """The report of a KafkaRebalance with its stored plan, or from its status if the plan may not be read."""
     async with reading(scope) as kube:
         body = await find_or_gone(kube, scope.namespace, name)
         rebalance = parse_rebalance(body)

@@ -1,7 +1,7 @@
 """Serves a report that is made again for each request, on this machine only and with the rights of the user.
 
-Requests whose Host header does not name this machine are refused, against DNS rebinding: otherwise a web page from
-elsewhere could let its own host name resolve to 127.0.0.1 and read the report.
+Requests whose Host header does not name this machine are refused, against DNS rebinding: otherwise a web page of
+another site could let its host name resolve to 127.0.0.1 and read the report.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,7 +21,7 @@ _NAMES = {HOST, "localhost"}
 
 @asynccontextmanager
 async def report_served(port: int, make: Callable[[], Awaitable[Report]]) -> AsyncIterator[None]:
-    """Answer ``GET /`` with the page while the context is open; 0: not at all.
+    """Answer ``GET /`` with the page while the context is open. Port 0: serve nothing.
 
     Permanent("ReportPortUnavailable") if the port cannot be bound.
     """

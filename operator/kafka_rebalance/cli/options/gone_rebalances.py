@@ -1,6 +1,6 @@
-"""KafkaRebalances that `run` has rolled back, or that a command has cancelled: what the directory still says of them.
+"""KafkaRebalances that `run` has rolled back, or that a command has cancelled, as the directory still has them.
 
-The operator deletes the records of a run whose partitions are back, so its resource as it was last is all there is.
+The operator deletes the records of a run after a complete rollback. Only the last state of its resource is left.
 """
 
 from datetime import datetime
@@ -24,7 +24,7 @@ _MESSAGES = {
 
 
 async def find_or_gone(kube: KubeObjects, namespace: str, name: str) -> Json:
-    """The resource; if it is gone, as it was last, with its outcome as the state. NotFound if it never was there."""
+    """The resource. If it is gone: its last state, with its outcome as the state. NotFound if there was none."""
     try:
         return await find(kube, namespace, name)
     except NotFound:
@@ -35,14 +35,14 @@ async def find_or_gone(kube: KubeObjects, namespace: str, name: str) -> Json:
 
 
 async def all_gone(kube: KubeObjects) -> list[Json]:
-    """Each resource that is gone, as it was last, with its outcome as the state; on the API server there is none."""
+    """The last state of each resource that is gone, with its outcome as the state. Empty for the API server."""
     if not isinstance(kube, DirectoryObjects):
         return []
     return [await _ended(kube, body) for body in await kube.list_gone(REBALANCES)]
 
 
 async def _ended(kube: KubeObjects, body: Json) -> Json:
-    """One that has ended before it was deleted keeps its state."""
+    """A resource that had ended before its deletion keeps its state."""
     status = parse_rebalance(body).status
     ready = find_condition(status.conditions, ConditionType.READY)
     if ready is not None and ready.status == "True":

@@ -34,7 +34,7 @@ def ids(brokers: Iterable[int]) -> str:
 
 
 def proof(certificate: "Certificate | PlanStatus", *, budget_reached: bool) -> str:
-    """What is proved: of the number of moves or, where a movement budget limits it, of what they achieve."""
+    """What is proved about the number of moves or, if a movement budget limits the plan, about its balance."""
     if budget_reached:
         return f"{'proved' if certificate.optimal else 'not proved'} to be the best within the movement budget"
     return "proved minimal" if certificate.optimal else f"lower bound {certificate.lower_bound}"

@@ -17,7 +17,7 @@ _PARTITION_COLUMNS = ("TOPIC-PARTITION", "CURRENT", "TARGET", "NEW REPLICAS", "T
 
 
 def print_planned(status: KafkaRebalanceStatus) -> None:
-    """The figures of the plan with its hash, what the operator warns of, and the table of the brokers."""
+    """The figures of the plan with its hash, the warnings of the operator, and the table of the brokers."""
     console = plain_console()
     facts = Table.grid(padding=(0, 3, 0, 0))
     for label, text in plan_facts(status.plan):

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.cli.tables.motion import Motion
 
-ABOVE_THROTTLE = "The rate is above the throttle: it is of all brokers together, and has bursts of up to 10 MiB"
+ABOVE_THROTTLE = "The rate is above the throttle because it is the sum over all brokers, with bursts of up to 10 MiB"
 _NO_METER = "- not measured: rates of brokers need a KafkaReassignmentThrottle"
 _NOT_KNOWN = "- not known, or not measured yet"
 
 
 def above_throttle(status: KafkaRebalanceStatus) -> bool:
-    """Whether the rate looks as if the throttle did not hold."""
+    """Whether the rate is above the throttle."""
     throttle, progress = status.throttle, status.progress
     if throttle is None or progress is None or progress.rate is None or status.completed_at is not None:
         return False
@@ -20,7 +20,7 @@ def above_throttle(status: KafkaRebalanceStatus) -> bool:
 
 
 def notes_on(motion: Motion) -> Iterable[str]:
-    """About what `top` shows: each dash, and rates above the throttle."""
+    """Notes for `top`, which explain each dash and rates above the throttle."""
     unmeasured = any(None in {row.fetches_per_second, row.sends_per_second} for row in motion.brokers)
     if unmeasured and not motion.metered:
         yield _NO_METER

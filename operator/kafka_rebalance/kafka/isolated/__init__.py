@@ -1,5 +1,5 @@
-"""The clients of servers that nobody vouches for, each in a process of its own.
+"""Clients of untrusted servers. Each client runs in a separate process.
 
-Anybody who may create a KafkaRebalance can name a server. Its answers can end a client library, or fill the memory, and
-with that the process that it is in. The operator has to outlive that, for all others.
+Every user who may create a KafkaRebalance can name a server. The answers of the server can crash a client library or
+exhaust the memory of its process. The operator must survive this, for all other users.
 """

@@ -1,6 +1,6 @@
 """The process of one client: it answers the calls that the operator sends, until the operator closes the socket.
 
-Nothing here decides anything. Whether an order may be sent is asked of the operator right before each request.
+This process makes no decisions. It asks the operator right before each request whether an order may be sent.
 """
 
 import asyncio
@@ -29,21 +29,21 @@ from kafka_rebalance.reasons import Reason
 log = logging.getLogger(__name__)
 
 MEMORY_BYTES = 512 * 2**20
-"""What the process may map beyond what it begins with: memory, and the stacks of a thread for each broker."""
+"""Memory that the process may map in addition to its initial memory. Includes the stack of one thread per broker."""
 STACK_BYTES = 512 * 2**10
-"""Of a thread, instead of the usual 8 MiB, which count as used."""
+"""Stack size of a thread. The usual 8 MiB would count as used memory."""
 OUT_OF_MEMORY = 70
-"""The exit code."""
+"""The exit code of a process that exceeds its memory."""
 BEAT_SECONDS = 1.0
 _FENCE_SECONDS = 5.0
-"""How long an order waits for the operator, which is suspended or overloaded if it does not answer."""
+"""How long an order waits for the operator. An operator that does not answer is suspended or overloaded."""
 _LONGEST_LINE = 4_000
 _PR_SET_PDEATHSIG = 1
 _M_ARENA_MAX = -8
 
 
 def serve(pipe: socket.socket) -> None:
-    """Answer calls. Called in a process that is for this only, and has one thread."""
+    """Answer calls. Must be called in a dedicated process that has one thread."""
     _limit()
     try:
         asyncio.run(_ClientProcess(pipe).run())
@@ -52,10 +52,10 @@ def serve(pipe: socket.socket) -> None:
 
 
 def small_stacks() -> None:
-    """Let the threads of libraries begin with a small stack, and share what they have freed."""
+    """Give threads of libraries small stacks, and let them share freed memory."""
     threading.stack_size(STACK_BYTES)
     libc = ctypes.CDLL(None)
-    # Not every libc has these; without them fewer brokers fit.
+    # Not every libc has these functions. Without them, the memory suffices for fewer brokers.
     with contextlib.suppress(AttributeError):
         libc.mallopt(_M_ARENA_MAX, 2)
     with contextlib.suppress(AttributeError):
@@ -67,7 +67,7 @@ def small_stacks() -> None:
 
 
 def _limit() -> None:
-    """Bound the memory; leave no core with credentials; die with the process that has made this one."""
+    """Limit the memory, disable core files (they would contain credentials), and end with the parent process."""
     parent = os.getppid()
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -77,13 +77,13 @@ def _limit() -> None:
     with contextlib.suppress(OSError), open("/proc/self/statm", encoding="ascii") as statm:
         most = int(statm.read().split()[0]) * resource.getpagesize() + MEMORY_BYTES
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    # If the node or the container runs out of memory, first this process.
+    # If the node or the container runs out of memory, the kernel kills this process first.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as adjusted:
         adjusted.write("1000")
 
 
 class _ClientProcess:
-    """Frames are read in a thread of their own, because the fence is asked from several, and waits."""
+    """A separate thread reads the frames, because several threads ask for the fence and wait for the answer."""
 
     def __init__(self, pipe: socket.socket) -> None:
         self._pipe = pipe
@@ -151,7 +151,10 @@ class _ClientProcess:
                 self._send(Kind.BEAT)
 
     def _may_send(self) -> bool:
-        """Whether the operator leads. Waits for its answer, in any thread; without one, nothing is sent."""
+        """Whether the operator is the leader.
+
+        Blocks the calling thread until the operator answers; False without an answer.
+        """
         number, answered, said = next(self._numbers), threading.Event(), [False]
 
         def hear(answer: bool) -> None:
@@ -192,7 +195,7 @@ class _ClientProcess:
 
 
 class _PipeHandler(logging.Handler):
-    """Lets the operator write the lines, in its format."""
+    """Sends log lines to the operator, which writes them in its format."""
 
     def __init__(self, send: Callable[..., None], settings: ConnectionSettings) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""The process that makes those of clients, by forking: it has imported the client libraries and does nothing else.
+"""The forking process: it forks the client processes. It has imported the client libraries and does nothing else.
 
-The operator cannot fork itself, because it has threads; to begin anew, a process would need half a second and 30 MB.
-For each client the operator sends three sockets: one is for the client, one is its stderr, and the last says how its
-process has ended, and ends it when it is closed. When the operator ends, in whatever way, so do this process and all
-that it has made.
+The operator cannot fork itself, because it has several threads. Starting a new interpreter takes half a second and 30
+MB. For each client the operator sends three sockets: the pipe of the client, its stderr, and a lifeline. The lifeline
+returns the exit code of the client process; closing it kills the process. When the operator ends for any reason, this
+process and all its children end too.
 """
 
 import contextlib
@@ -20,10 +20,10 @@ _MANY = 1_000
 
 
 def run(control: socket.socket) -> None:
-    """Until the operator closes the socket."""
+    """Run until the operator closes the socket."""
     small_stacks()
     gc.collect()
-    gc.freeze()  # or the collector would write to, and so copy, the pages that all share
+    gc.freeze()  # otherwise the collector writes to the shared pages, which copies them
     _Forking(control).run()
 
 
@@ -54,14 +54,14 @@ class _Forking:
                     os.kill(key.data, signal.SIGKILL)
 
     def _fork(self) -> bool:
-        """A process for the sockets that were sent; False: there are none any more."""
+        """Fork a process for the sockets that were received. False if the operator has closed the socket."""
         data, received, _, _ = socket.recv_fds(self._control, 1, 3)
         if not data:
             return False
         pipe, errors, lifeline = sockets = [socket.socket(fileno=number) for number in received]
         try:
             pid = os.fork()
-        except OSError:  # no memory, or too many processes: closing the sockets says that it has ended
+        except OSError:  # no memory, or too many processes: closed sockets report the end
             for one in sockets:
                 one.close()
             return True
@@ -86,7 +86,7 @@ class _Forking:
             os._exit(1)
 
     def _reap(self) -> None:
-        """Several may have ended at one signal."""
+        """Reap all children that have ended: one signal may stand for several."""
         while self._lifelines:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:

@@ -1,7 +1,9 @@
-"""The frames between the operator and the process of a client: kind, call, length and content. Nothing is read here.
+"""The frames between the operator and the process of a client: kind, call, length and content.
 
-What the operator sends is pickled. What it receives is never unpickled (`reply_format`): the process that sends it
-reads the answers of servers that nobody vouches for.
+The content is not parsed here.
+
+The operator sends pickled content. It never unpickles content that it receives (`reply_format`), because the process
+that sends it reads the answers of untrusted servers.
 """
 
 import struct
@@ -15,16 +17,16 @@ HEAD_BYTES = _HEAD.size
 
 
 class Kind(IntEnum):
-    """What a frame is. The first four are for the process of the client, the others are from it."""
+    """The kind of a frame. The operator sends the first four kinds, the process of the client sends the others."""
 
     CALL = 1
-    """A method of the port, its arguments and options."""
+    """A method of `KafkaAdmin`, its arguments and options."""
     CANCEL = 2
-    """Nobody waits for the answer to this call any more."""
+    """The caller no longer waits for the answer to this call."""
     MAY_SEND = 3
-    """The answer to ASK_FENCE: empty for no."""
+    """The answer to ASK_FENCE. Empty content means no."""
     CLOSE = 4
-    """Close the client and end."""
+    """Close the client and end the process."""
     ROWS = 10
     """A part of an answer."""
     ANSWER = 11
@@ -32,7 +34,7 @@ class Kind(IntEnum):
     ERROR = 12
     """The call failed with one of our errors."""
     ASK_FENCE = 13
-    """An order is about to be sent: does this operator still lead?"""
+    """An order is about to be sent: is this operator still the leader?"""
     LOG = 14
     """A line for the log."""
     BEAT = 15
@@ -53,7 +55,7 @@ def framed(kind: Kind, call: int = 0, content: bytes = b"") -> bytes:
 
 
 def check_length(count: int) -> None:
-    """Raises ValueError for more bytes than an answer may have."""
+    """Raises ValueError if an answer may not have this number of bytes."""
     if count > LONGEST_ANSWER:
         raise ValueError(f"the answer is longer than {LONGEST_ANSWER >> 20} MiB")
 

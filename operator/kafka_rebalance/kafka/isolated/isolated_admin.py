@@ -1,6 +1,6 @@
-"""`KafkaAdmin` whose client is in a process of its own: a server that ends or fills it costs its own resources only.
+"""`KafkaAdmin` with its client in a separate process. A server that crashes it affects only the resources that name it.
 
-The fence stays here: an order passes it when it is called, and again right before each request to Kafka.
+The fence stays in the operator. It is checked when an order is called, and again right before each request to Kafka.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ from kafka_rebalance.kafka.settings import ConnectionSettings
 _FIRST_PAUSE_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 60.0
 _STEADY_SECONDS = 600.0
-"""After so long, the end of a process says nothing about the next one."""
+"""If a process ran longer than this, the pause before the next one starts again at the minimum."""
 
 
 class IsolatedClients:
-    """Makes clients in processes of their own."""
+    """Creates clients that run in separate processes."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._forking = ForkingProcess()
         self._monotonic = monotonic
 
     def connect(self, settings: ConnectionSettings, fence: Fence) -> KafkaAdmin:
-        """As `kafka.admin.connect`. The process is started with the first call."""
+        """Like `kafka.admin.connect`. The process starts at the first call."""
         return cast("KafkaAdmin", _IsolatedAdmin(settings, fence, self._forking, self._monotonic))
 
     async def close(self) -> None:
@@ -58,7 +58,7 @@ class _IsolatedAdmin:
         self._closed = False
 
     def __getattr__(self, method: str) -> Callable[..., Awaitable[Any]]:
-        """The methods of the port."""
+        """The methods of `KafkaAdmin`."""
         if method in ORDERS:
             return partial(self._order, method)
         if method in READS:
@@ -98,7 +98,7 @@ class _IsolatedAdmin:
             return self._process
 
     def _note_end(self, process: ProcessHandle, ended: ProcessEnded) -> None:
-        """Once for each process: all its calls end with it."""
+        """Note the end once for each process, because it ends all its calls."""
         if self._process is not process:
             return
         steady = self._monotonic() - self._started > _STEADY_SECONDS

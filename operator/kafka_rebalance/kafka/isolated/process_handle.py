@@ -1,6 +1,6 @@
-"""The operator's end of the process of one client, and of the process that makes these.
+"""The operator's side of a client process, and of the forking process.
 
-What arrives is not trusted: frames are bounded, and whatever is no frame or no answer ends the process.
+Received data is not trusted. The size of frames is limited, and an invalid frame or answer ends the process.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ _MOST_PRINTED = 2_000
 """Bytes of stderr of one process."""
 _TICK_SECONDS = 5.0
 _SILENT_TICKS = 6
-"""Without a beat for so long, while a call is in progress, the process hangs: in a library that keeps Python's lock."""
+"""A process without a beat for this time during a call hangs, for example in a library that holds Python's lock."""
 _CLOSE_SECONDS = 2.0
 
 
 class ForkingProcess:
-    """Makes the processes of clients. It is started when it is needed first, and again if it has ended."""
+    """Creates the client processes. It is started at the first use, and again if it has ended."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -43,18 +43,18 @@ class ForkingProcess:
         self._lock = threading.Lock()
 
     def fork(self) -> tuple[socket.socket, socket.socket, socket.socket]:
-        """The sockets of a new process: of its client, its stderr, and its life. Blocks for some milliseconds."""
+        """The sockets of a new process: pipe, stderr and lifeline. Blocks for some milliseconds."""
         (pipe, theirs), (errors, stderr), (lifeline, of_forking) = (socket.socketpair() for _ in range(3))
         with theirs, stderr, of_forking, self._lock:
             if self._process is None or self._process.poll() is not None:
                 self._start()
             assert self._control is not None  # noqa: S101 - for the type checker
-            with contextlib.suppress(OSError):  # it has just ended: so have the sockets, which says the same
+            with contextlib.suppress(OSError):  # it has just ended; its closed sockets report that
                 socket.send_fds(self._control, [b"+"], [theirs.fileno(), stderr.fileno(), of_forking.fileno()])
         return pipe, errors, lifeline
 
     def close(self) -> None:
-        """End it, and all processes that it has made."""
+        """End it and all its child processes."""
         with self._lock:
             if self._control is not None and self._process is not None:
                 self._control.close()
@@ -74,12 +74,12 @@ class ForkingProcess:
                 [sys.executable, "-P", "-m", f"{__package__}.forking", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # a Ctrl-C at the terminal is for us
+                start_new_session=True,  # Ctrl-C at the terminal is only for the operator
             )
 
 
 class ProcessEnded(Exception):
-    """The process has ended, and so have all calls; ``how`` is for people."""
+    """The process has ended, and all its calls with it. ``how``: a text for users."""
 
     def __init__(self, how: str) -> None:
         super().__init__(how)
@@ -108,7 +108,7 @@ class ProcessHandle:
     async def start(
         cls, forking: ForkingProcess, settings: ConnectionSettings, may_send: Callable[[], bool]
     ) -> "ProcessHandle":
-        """A process for the client of these settings, which is built there at the first call."""
+        """Start a process for a client with these settings."""
         pipe, errors, lifeline = await asyncio.to_thread(forking.fork)
         handle = cls(settings.bootstrap_servers, lifeline, may_send)
         lifeline.setblocking(False)
@@ -116,7 +116,7 @@ class ProcessHandle:
         handle._reader, handle._writer = await asyncio.open_connection(sock=pipe)
         level = logging.getLogger(_PACKAGE.rstrip(".")).getEffectiveLevel()
         handle._write(Kind.CALL, 0, pickle.dumps((settings, level)))
-        # In a context of its own: what the first caller has bound for its log lines is not about later ones.
+        # In a separate context: the log fields of the first caller do not apply to later calls.
         handle._log_errors = asyncio.create_task(_logged(errors, settings), context=contextvars.Context())
         handle._reading = asyncio.create_task(handle._read(), context=contextvars.Context())
         return handle
@@ -127,7 +127,7 @@ class ProcessHandle:
     _log_errors: asyncio.Task[None]
 
     async def ask(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The answer. Raises what the client raises; `ProcessEnded` if there is none."""
+        """The answer. Raises the errors of the client, and `ProcessEnded` if the process ends before it answers."""
         if self.ended:
             raise ProcessEnded(self.ended)
         self._number += 1
@@ -164,7 +164,7 @@ class ProcessHandle:
             how = await self._exit()
         except ValueError as error:
             log.warning("the process of the Kafka client for %s: %s", self._name, str(error)[:500])
-            how = "its answer is none, or too long"
+            how = "its answer is invalid or too long"
         finally:
             self.ended = how or "it was ended"
             self._lifeline.close()
@@ -180,7 +180,7 @@ class ProcessHandle:
                 async with asyncio.timeout(_TICK_SECONDS):
                     return await self._reader.readexactly(count)
             except TimeoutError:
-                # Ticks are counted, and no clock is compared: this process may have been suspended itself.
+                # Ticks are counted instead of comparing clocks, because the operator may have been suspended itself.
                 silent = silent + 1 if self._calls else 0
                 if silent >= _SILENT_TICKS:
                     raise
@@ -202,7 +202,7 @@ class ProcessHandle:
             error: RebalanceError = read_error(content)
             call.done.set_exception(error)
         else:
-            raise ValueError(f"a frame of kind {kind} is not for us")
+            raise ValueError(f"a frame of kind {kind} is not for the operator")
 
     def _log(self, level: int, content: bytes) -> None:
         name, _, line = content[:_LONGEST_LINE].decode(errors="replace").partition("\n")
@@ -214,7 +214,7 @@ class ProcessHandle:
             self._writer.write(framed(kind, call, content))
 
     async def _exit(self) -> str:
-        """What the forking process says of the end, when all that was printed before it is logged."""
+        """How the process ended, as the forking process reports it. First waits until its printed lines are logged."""
         await asyncio.wait({self._log_errors}, timeout=_CLOSE_SECONDS)
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
@@ -225,7 +225,7 @@ class ProcessHandle:
 
 
 async def _logged(errors: socket.socket, settings: ConnectionSettings) -> None:
-    """Log what the libraries print in the process, up to a bound: a server can make them print without end."""
+    """Log what the libraries print in the process, up to a limit, because a server can make them print without end."""
     left, loop = _MOST_PRINTED, asyncio.get_running_loop()
     with errors, contextlib.suppress(OSError):
         while left > 0 and (printed := await loop.sock_recv(errors, left)):
@@ -235,7 +235,7 @@ async def _logged(errors: socket.socket, settings: ConnectionSettings) -> None:
 
 
 def exit_text(code: int) -> str:
-    """How a process with this exit code has ended, for people."""
+    """How a process with this exit code has ended, as text for users."""
     if code == OUT_OF_MEMORY:
         return f"it needed more than {MEMORY_BYTES >> 20} MiB of memory"
     if code < 0:

@@ -1,7 +1,7 @@
-"""Answers and errors of the port as JSON, and back.
+"""Converts answers and errors of `KafkaAdmin` to JSON and back.
 
-The reader does not trust the writer: it accepts the types that the port declares for the method, and nothing else. A
-long answer is written in pieces, since reading one keeps the interpreter's lock.
+The reader does not trust the writer. It accepts only the types that `KafkaAdmin` declares for the method. A long answer
+is written in pieces, because reading a piece holds the interpreter's lock.
 """
 
 import functools
@@ -24,12 +24,12 @@ ORDERS = frozenset(name for name in vars(KafkaWriter) if not name.startswith("_"
 """The methods that need the fence."""
 
 _ROWS_OF_A_PIECE = 1_000
-"""Ten milliseconds for partitions."""
+"""Rows in a piece. Reading a piece of partitions takes ten milliseconds."""
 _LONGEST_MESSAGE = 4_000
 _LONGEST_RETRY_SECONDS = 300.0
 _KINDS: dict[str, type[RebalanceError]] = {kind.__name__: kind for kind in (Transient, Permanent, Refused)}
 _Numbers = list[tuple[TopicPartition, int]]
-"""JSON has no partitions as keys."""
+"""Pairs of a partition and a number, because a JSON key cannot be a partition."""
 _Error = tuple[str, str, str, float]
 _ERROR: TypeAdapter[_Error] = TypeAdapter(_Error)
 
@@ -56,7 +56,7 @@ def _log_dirs(rows: list[_LogDirRow]) -> tuple[LogDir, ...]:
 
 
 class _Nested(NamedTuple):
-    """Values that have partitions as keys themselves: their type in JSON, how they are written, and read."""
+    """Values that contain partitions as keys: their type in JSON, their writer and their reader."""
 
     in_json: Any
     write: Callable[[Any], Any]
@@ -71,9 +71,9 @@ _NESTED = {
 
 
 class _Format(NamedTuple):
-    """``rows``: of the pairs of key and value; None: the answer is no mapping, and ``whole`` is its type.
+    """``rows``: the type of the pairs of key and value. None: the answer is not a mapping, and ``whole`` is its type.
 
-    ``errors``: of the errors by topic or broker; None: the answer has none.
+    ``errors``: the type of the errors by topic or broker. None: the answer has none.
     """
 
     rows: TypeAdapter[Any] | None
@@ -100,7 +100,7 @@ def _pairs(key: Any, value: Any) -> TypeAdapter[Any]:
 
 
 def written(method: str, answer: Any) -> Iterator[tuple[Kind, bytes]]:
-    """The answer of this method, in pieces of which the last one is its end."""
+    """The answer of this method, in pieces. The last piece ends the answer."""
     form = _format_of(method)
     if form.whole is not None:
         yield Kind.ANSWER, form.whole.dump_json(answer)
@@ -120,7 +120,7 @@ def written(method: str, answer: Any) -> Iterator[tuple[Kind, bytes]]:
 
 
 class ReadAnswer:
-    """The answer to one call of this method, as its pieces arrive. Raises ValueError if they are not such an answer."""
+    """Reads the pieces of an answer of this method. Raises ValueError if they are not valid."""
 
     def __init__(self, method: str) -> None:
         self._form = _format_of(method)
@@ -131,14 +131,14 @@ class ReadAnswer:
         """One piece."""
         self._count(content)
         if self._form.rows is None:
-            raise ValueError("rows of an answer that has none")
+            raise ValueError("rows in an answer that has none")
         rows = self._form.rows.validate_json(content)
         if self._form.nested:
             rows = [(key, self._form.nested.read(value)) for key, value in rows]
         self._rows.update(rows)
 
     def ended(self, content: bytes) -> Any:
-        """The whole answer, with its end."""
+        """The whole answer, with its last piece."""
         self._count(content)
         if self._form.whole is not None:
             return self._form.whole.validate_json(content)
@@ -158,7 +158,7 @@ def written_error(error: RebalanceError) -> bytes:
 
 
 def read_error(content: bytes) -> RebalanceError:
-    """The error. Raises ValueError if it is none."""
+    """The error. Raises ValueError if the content is not an error."""
     return _error(*_ERROR.validate_json(content))
 
 

@@ -1,7 +1,7 @@
 """Sentences about brokers that end with much more than they have, because others of their rack leave.
 
-The rack rule gives each rack its share of every partition, so the brokers that stay in a rack take over what the others
-had, however much room other racks have.
+The rack rule gives each rack its share of every partition, so the brokers that stay in a rack take over the replicas of
+those that leave, even if other racks have more room.
 """
 
 from collections import Counter
@@ -58,7 +58,7 @@ def _held(encoded: Encoded, broker_of: Indices, lengths: Ints) -> tuple[Ints, In
 
 
 def _much(before: Ints, after: Ints) -> Bools:
-    """Whether a broker [B] that has some gets much more."""
+    """Whether a broker [B] that has replicas gets much more."""
     growth = float(after.sum()) / max(1.0, float(before.sum()))
     return (before > 0) & (after >= before * growth * _MUCH)
 

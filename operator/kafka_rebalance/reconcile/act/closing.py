@@ -96,7 +96,7 @@ class Closing:
         return assessment
 
     def wait_anew(self, rebalance: Rebalance) -> None:
-        """Not every partition is where it belongs: what was seen before proves nothing any more."""
+        """Restart the waiting time, because not every partition is in its place. Earlier readings prove nothing."""
         rebalance.memory = replace(rebalance.memory, unseen_since=None, empty_since=None)
 
     def _uncordoned(self, rebalance: Rebalance, info: ClusterInfo) -> bool:
@@ -109,7 +109,10 @@ class Closing:
         return self._clock.monotonic() - since >= _UNCORDON_SECONDS
 
     def _proved(self, rebalance: Rebalance) -> bool:
-        """Whether all partitions have been seen where they belong for long enough. Everything is read until then."""
+        """Whether all partitions have been seen in their place for long enough.
+
+        Until then, each round reads everything.
+        """
         seconds = proof_seconds(rebalance)
         if not seconds:
             return True

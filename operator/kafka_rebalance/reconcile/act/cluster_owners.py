@@ -130,10 +130,10 @@ class ClusterOwners:
     ) -> Owner | None:
         """Bind the cluster to the claimant; returns its owner before, None: there was none.
 
-        ``running``: an engine works there already. ``evict`` ends that of another owner. Where it is not proved that
-        this owner worked in the cluster of this server, its throttles are refused, and its runs lose their cordons.
-        Refused("ClusterOwnedElsewhere" or "Conflicted") if it belongs to another owner, Refused("ClusterIdCollision")
-        if this server is not the cluster in which there is work.
+        ``running``: an engine works there already. ``evict`` ends the engine of another owner. Without proof that the
+        former owner worked in the cluster of this server, the claim is refused if that owner has throttles there;
+        otherwise its runs lose their cordons on record. Refused("ClusterOwnedElsewhere" or "Conflicted") if it belongs
+        to another owner, Refused("ClusterIdCollision") if this server is not the cluster in which there is work.
         """
         cluster_id, servers = server.info.cluster_id, server.servers
         work = await self.work_in(cluster_id)
@@ -204,7 +204,8 @@ class ClusterOwners:
     async def end_unless(self, cluster_id: str, named: Callable[[Owner], bool]) -> Work:
         """End the binding if nothing names the cluster for its owner, and no work of ours is there.
 
-        Open runs without a resource are closed before: nothing can end them. No engine runs there. Returns the work.
+        Open runs without a resource are closed first, because nothing else can end them. No engine runs there. Returns
+        the work.
         """
         binding = await self._bindings.load(cluster_id)
         work = await self.work_in(cluster_id)
@@ -289,7 +290,7 @@ class ClusterOwners:
         return f"restore them by hand and delete {self._ledgers.where(binding.cluster_id)}"
 
     def _left_behind(self, refusal: Refused, binding: Binding, work: Work) -> Refused:
-        """Why the cluster is not free although nothing names it, and what an administrator can do."""
+        """Why another owner keeps the cluster although no resource names it, and what an administrator can do."""
         owner = binding.owner
         if owner.connection:
             gone = f"{owner} does not exist any more"
@@ -325,7 +326,7 @@ class ClusterOwners:
         )
 
     def _without_throttles(self, binding: Binding, *, held: bool) -> str:
-        """How to remove the throttles of another owner. ``held``: it has resources."""
+        """How to remove the throttles of another owner. ``held``: the other owner has resources."""
         by_hand = f"remove the throttles by hand and delete {self._ledgers.where(binding.cluster_id)}"
         if not held:
             return by_hand
@@ -343,7 +344,7 @@ class ClusterOwners:
             if await self._stores.runs.load(run.uid) == run:  # an engine may have closed it since it was listed
                 await self._stores.runs.save(abandoned(run, self._now()))
                 log.warning(
-                    "%s/%s: run %s has lost its resource, and was closed. What it has cordoned stays so: brokers %s. "
+                    "%s/%s: run %s has lost its resource, and was closed. Brokers that stay cordoned: %s. "
                     "Its plan and origins: %s",
                     run.namespace,
                     run.name,
@@ -375,7 +376,7 @@ def _confirmed(binding: Binding, server: Claimed) -> bool:
 
 
 def _proved(binding: Binding, server: Claimed) -> bool:
-    """Whether what another owner has begun there is in the cluster of this server."""
+    """Whether the work that another owner started is in the cluster of this server."""
     return _confirmed(binding, server) or (
         bool(binding.topics) and led_here(binding, server.servers, server.info.brokers)
     )

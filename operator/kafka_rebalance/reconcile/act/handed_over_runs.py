@@ -36,7 +36,7 @@ class HandedOverRuns:
         return [run for run in taken if own is None or run.closed_at is None or run.closed_at >= own.opened_at]
 
     async def use_up(self, runs: Iterable[Run]) -> None:
-        """Record that the resource that took them over has stored their origins: its later runs inherit nothing."""
+        """Record that the new resource has stored the origins of these runs. Its later runs inherit nothing."""
         for run in runs:
             await self._stores.runs.save(replace(run, successor=None))
 

@@ -37,7 +37,7 @@ class Judges:
         self._clock = clock
 
     async def turn(self, rebalance: Rebalance) -> None:
-        """As ``in_direction``, in a thread, for a large run whose direction has changed."""
+        """Like ``in_direction``, but in a thread, for a large run whose direction has changed."""
         record, direction = rebalance.record, direction_of(rebalance)
         run, back = record.loaded_run, direction is not Direction.FORWARD
         if run is None or direction is None or len(record.origins if back else run.plan.partitions) < LARGE:
@@ -63,7 +63,7 @@ class Judges:
         return replace(assessment, judgement=judgement)
 
     async def judged_beforehand(self, rebalance: Rebalance, look: Look) -> Assessment:
-        """If this look concerns many partitions, judge them in a thread: for a large run that takes seconds.
+        """If many partitions must be judged, judge them in a thread, because a large run takes seconds.
 
         If an input changes meanwhile, ``judged`` judges again what that concerns.
         """

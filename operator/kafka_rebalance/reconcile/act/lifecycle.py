@@ -101,10 +101,10 @@ class Lifecycle:
             was_read = stored is not None or bool(self._cluster_id)
             rebalance.record = replace(rebalance.record, run=run, was_read=was_read)
             if run is not None and run.open:
-                rebalance.memory = replace(rebalance.memory, problem=None)  # whatever went wrong when it began
+                rebalance.memory = replace(rebalance.memory, problem=None)  # a problem of its start is over
 
     def _known(self, rebalance: Rebalance) -> bool:
-        """Whether the record is read. What a resource says of itself counts in one Kafka cluster only."""
+        """Whether the record is read. The annotation of a resource counts only in one Kafka cluster."""
         run = rebalance.record.run
         elsewhere = run is not None and run.restored and self._cluster_id not in {"", run.cluster_id}
         return rebalance.record.was_read and not elsewhere
@@ -216,8 +216,8 @@ class Lifecycle:
     async def begin(self, rebalance: Rebalance, planned: Planned) -> None:
         """Open the run of this plan, or go on with it in an open run. The plan is stored already.
 
-        The record of the run goes last. Its cordons are those of now: the plan was made beside the rounds. An order to
-        undo that the plan supersedes is removed first: the new plan may have the same hash.
+        The record of the run is written last, with its present cordons, because the plan was made in parallel with the
+        rounds. An order to undo that the plan supersedes is removed first: the new plan may have the same hash.
         """
         before, uid, run = rebalance.record.run, rebalance.uid, planned.run
         same = before is not None and before.run_id == run.run_id
@@ -334,7 +334,10 @@ class Lifecycle:
         rebalance.record = replace(rebalance.record, was_read=False)
 
     async def _end(self, rebalance: Rebalance, *, connected: bool) -> None:
-        """Begin the deletion. One that leaves Kafka as it is needs no records: damaged ones stay as they are."""
+        """Start the deletion.
+
+        A deletion that does not change Kafka needs no records, so damaged records do not block it.
+        """
         try:
             if rebalance.memory.planning is not None:
                 await self._stop_planning(rebalance)
@@ -346,7 +349,7 @@ class Lifecycle:
                 raise
             if rebalance.desired.has_finalizer:
                 where = self._stores.runs.how_to_see(rebalance.uid)
-                log.warning("%s: let go, its records stay (%s): %s", rebalance.name, where, damaged.message)
+                log.warning("%s: finalizer removed, its records stay (%s): %s", rebalance.name, where, damaged.message)
                 await self._resources.announce(rebalance, RunOutcome.ABANDONED)
                 await self._resources.remove_finalizer(rebalance)
 

@@ -61,10 +61,13 @@ class OriginRecords:
         log_dirs: Mapping[ReplicaKey, str],
         cluster: ClusterState,
     ) -> frozenset[ReplicaKey]:
-        """Record what is asked to move between log dirs; those of the replicas of which everything is on record.
+        """Record the replicas that are about to move between log dirs.
 
-        ``log_dirs``: where the replicas are whose log dir must be on record. The lists stay, and the first call on
-        record says so: an order that others give them later is not ours.
+        Returns the replicas that are completely on record.
+
+        ``log_dirs``: the present log dirs of the replicas whose log dir must be on record. The recorded first call
+        shows that the run does not change the replica lists, so a later change of their order by another tool is not
+        undone.
         """
         states = {tp: cluster.partitions[tp] for tp, _ in asks if tp in cluster.partitions}
         rows = {tp: _recorded(rebalance, tp, cluster) or _as_it_is(state) for tp, state in states.items()}

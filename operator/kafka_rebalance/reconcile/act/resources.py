@@ -67,7 +67,7 @@ _NORMAL = {
 }
 """Transitions that are reported as normal events, not as warnings."""
 UNEXPECTED = "unexpected error, see the operator's log"
-"""What a resource says of a defect that concerns it."""
+"""The message of a resource about an unexpected error that concerns it."""
 _ATTEMPTS = 5
 _MISSED_FOR = timedelta(minutes=1)
 """How long the deletion of a KafkaConnection may go unnoticed where the watch had a gap."""
@@ -126,7 +126,7 @@ class Resources:
         await self._annotate(rebalance, UNDO_ANNOTATION, None)
 
     async def undo_stands(self, rebalance: Rebalance) -> bool:
-        """Whether the order to undo is still there. The watch may be late with its removal."""
+        """Whether the undo request still exists. The watch may deliver its removal late."""
         seen = rebalance.desired.metadata
         body = _if_same(await self._kube.get(REBALANCES, seen.namespace, seen.name), seen)
         ordered = seen.annotations.get(UNDO_ANNOTATION)
@@ -139,7 +139,8 @@ class Resources:
     async def delete(self, rebalance: Rebalance) -> None:
         """Delete the resource, as a user would; it waits for our finalizer as usual.
 
-        Not if it has changed since it was seen: an edit may ask for a new run. The next round has the new version.
+        Does nothing if the resource has changed since it was seen, because an edit may request a new run. The next
+        round has the new version.
         """
         metadata = rebalance.desired.metadata
         where = (REBALANCES, metadata.namespace, metadata.name)
@@ -207,12 +208,12 @@ class Resources:
         return exists
 
     async def report_failure(self, rebalance: Rebalance) -> None:
-        """Say that the status cannot be built. The rest of the status stays as it is."""
-        rebalance.memory = replace(rebalance.memory, written=None)  # the next one is due, whatever it says
+        """Report that the status cannot be built. The rest of the status does not change."""
+        rebalance.memory = replace(rebalance.memory, written=None)  # the next status must be written in any case
         await self._say_failed(REBALANCES, rebalance.desired.metadata, rebalance.desired.status)
 
     async def report_throttle_failure(self, throttle: KafkaReassignmentThrottle) -> None:
-        """As ``report_failure``, for a throttle resource."""
+        """Like ``report_failure``, for a throttle resource."""
         self._throttles_written.pop(throttle.metadata.uid, None)
         await self._say_failed(REASSIGNMENT_THROTTLES, throttle.metadata, throttle.status)
 

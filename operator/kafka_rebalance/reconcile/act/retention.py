@@ -62,7 +62,7 @@ async def _swept(run: Run, stores: Stores, resources: Resources, clock: Clock) -
     if not (run.open or overdue) or await resources.exists(run.namespace, run.name, run.uid):
         return False
     if run.successor is not None and await resources.has_uid(run.namespace, run.successor):
-        return False  # handed over, and that resource may have no plan yet: only this run knows what to move back
+        return False  # the new resource may have no plan yet: only this run has the origins
     if await stores.runs.load(run.uid) != run:
         return False  # it has ended since it was listed, and its resource with it
     if not run.open:

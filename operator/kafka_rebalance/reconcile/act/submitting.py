@@ -82,7 +82,7 @@ class Submitting:
 
 
 def _forget_led_back(rebalance: Rebalance, orders: Orders) -> None:
-    """Of the partitions that are called now: Kafka may carry out a call and not answer it."""
+    """Forget these partitions before they are called again, because Kafka may execute a call without answering it."""
     called = orders.alters.keys() | set(orders.cancels)
     if not rebalance.memory.led_back.isdisjoint(called):
         rebalance.memory = replace(rebalance.memory, led_back=rebalance.memory.led_back - called)

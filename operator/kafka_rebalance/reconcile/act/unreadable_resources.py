@@ -69,7 +69,7 @@ class UnreadableResources:
         await self._say_invalid(CONNECTIONS, body, error)
 
     async def failed(self, plural: str, body: Mapping[str, Any]) -> None:
-        """Not taken in because of a defect, which the log has. Nothing else is done: it may be in use."""
+        """Report an unexpected error on the resource. Nothing else is done, because the resource may be in use."""
         await self._say_invalid(plural, body, Transient(Reason.INTERNAL_ERROR, UNEXPECTED))
 
     async def _say_invalid(self, plural: str, body: Mapping[str, Any], error: RebalanceError) -> None:

@@ -1,8 +1,8 @@
-"""How long partitions must be seen where a run leads before it may end. Pure.
+"""How long the partitions of a run must be seen in their place before the run may end. Pure.
 
-A broker that was paused answers with the metadata that it had then. Such an answer may show a partition where it was
-before the run, or before the one before. It proves nothing unless the run itself has sent the call that leads there:
-what Kafka has accepted, it carries out, and until then the controller lists it as a reassignment.
+A broker that was paused can answer with outdated metadata. Such an answer may show a partition at its place before this
+run, or before an earlier run. So a reading proves an arrival only if the run itself has sent the call: Kafka executes
+each call that it has accepted, and until then the controller lists a reassignment.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,21 +14,21 @@ from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 SECOND_READING_SECONDS = 2.0
-"""A broker that runs again has read by then what it has missed."""
+"""Within this time, a resumed broker has updated its metadata."""
 
 
 def proof_seconds(rebalance: RebalanceView) -> float:
-    """For how long; 0: the last reading is enough."""
+    """How long; 0: the last reading is enough."""
     done = rebalance.assessment.statuses.within(MovePhase.DONE)
     arrived = [move for move in rebalance.record.moves if move.tp in done]
     if not going_back(rebalance):
         return SECOND_READING_SECONDS if any(_without_a_call(rebalance, move) for move in arrived) else 0.0
     if any(move.first_call not in {(), move.origin} for move in arrived) or _back_in_log_dirs(rebalance):
-        # A first call without an answer may still be carried out, and would not be moved back after the end.
+        # Kafka may still execute a first call without an answer. After the end, nothing would move the partition back.
         return CALL_SECONDS
     if all(move.tp in rebalance.memory.led_back or move.first_call == move.origin for move in arrived):
         return 0.0
-    # Records are deleted at the end. A revert leaves what is complete where it is, so it has less to get wrong.
+    # Records are deleted at the end. A revert leaves completed moves in place, so a shorter wait is enough.
     wholly = rebalance.assessment.judgement.direction is Direction.ROLLBACK
     return CALL_SECONDS if wholly else SECOND_READING_SECONDS
 
@@ -36,9 +36,9 @@ def proof_seconds(rebalance: RebalanceView) -> float:
 def leading_back(
     accepted: Iterable[PartitionMove], alters: Mapping[TopicPartition, Replicas], cluster: ClusterState
 ) -> set[TopicPartition]:
-    """Those of these partitions that their call, in ``alters`` or a null, leads to their origin, also its order.
+    """The partitions whose call (in ``alters``, or a cancellation) restores their origin, including its order.
 
-    ``accepted``: Kafka has accepted the call. ``cluster``: as it was before.
+    ``accepted``: partitions whose call Kafka has accepted. ``cluster``: the reading before the call.
     """
     found = set()
     for move in accepted:
@@ -50,9 +50,9 @@ def leading_back(
 
 
 def _without_a_call(rebalance: RebalanceView, move: PartitionMove) -> bool:
-    """Whether the run moves the partition, and the present plan may have sent nothing for it.
+    """Whether the run moves the partition, and may not have sent a call of the present plan for it.
 
-    An origin that the plan does not start from is that of an earlier plan, or of a run that was taken over.
+    If the origin differs from the start of the plan, an earlier plan or a run that was taken over recorded it.
     """
     if not move.elects and move.planned_from == move.target:
         return False
@@ -60,9 +60,9 @@ def _without_a_call(rebalance: RebalanceView, move: PartitionMove) -> bool:
 
 
 def _back_in_log_dirs(rebalance: RebalanceView) -> bool:
-    """Whether the run may have asked for another log dir of a replica that does not move now.
+    """Whether the run may have requested another log dir for a replica that does not move now.
 
-    Before an undo, the run has succeeded: it has seen what became of all that it asked for.
+    An undo follows a success, so the results of all these requests have been seen.
     """
     opened, done = rebalance.record.loaded_run, rebalance.assessment.log_dirs.within(MovePhase.DONE)
     if opened is None or opened.run.undo:

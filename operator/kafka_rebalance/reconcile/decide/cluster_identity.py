@@ -3,7 +3,7 @@
 Addresses and ports differ between listeners. Broker ids and topic ids do not. At addresses that the owner has used
 before, the owner is believed if a broker is known: all topics on record may have been deleted since.
 
-Every user of a cluster knows these ids, and can show them at a server of its own. Only the addresses tell that server
+Every user of a cluster knows these ids and can run a server that shows them. Only the addresses distinguish that server
 from the cluster.
 """
 
@@ -34,7 +34,7 @@ def at_known_address(binding: Binding, servers: frozenset[str], brokers: frozens
 
 
 def led_here(binding: Binding, servers: frozenset[str], brokers: Mapping[BrokerId, Broker]) -> bool:
-    """Whether the owner on record can have worked in no other cluster than that of this server.
+    """Whether it is proved that the owner on record has worked only in the cluster of this server.
 
     ``servers``: the bootstrap servers of this server. All addresses of the owner must be among these, or be advertised
     by its brokers.

@@ -2,8 +2,8 @@
 
 Pure. The owner on record keeps it, even if another connection comes first after a restart. A KafkaConnection outranks
 inline connections, because creating one is an administrator's right. If there are two KafkaConnections, the older one
-has the cluster, whichever connects first. An older one whose spec was edited takes a cluster from nobody: whoever may
-edit it could name a server that claims the id of any cluster.
+owns the cluster, no matter which connects first. An older one whose spec was edited takes a cluster from no other
+owner, because its editor could name a server that claims the id of any cluster.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def may_have(
 
 
 def _conflict(claimant: Standing, binding: Binding, holder: Standing, *, work: bool) -> Refused | None:
-    """Of two KafkaConnections."""
+    """Whether the claimant gets the cluster, if both owners are KafkaConnections."""
     older = _age(claimant) < _age(holder)
     if older and not claimant.edited and not work:
         return None

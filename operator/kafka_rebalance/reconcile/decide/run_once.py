@@ -21,7 +21,10 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 
 class _Completed(ApiModel):
-    """What ``completed_key`` writes, read back. Anybody who may edit the resource can write something else there."""
+    """The content of the annotation ``completed_key``.
+
+    Every user who may edit the resource can write something else there.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
@@ -53,7 +56,7 @@ def completed_key(rebalance: RebalanceView) -> str | None:
 def restored_run(desired: Desired, cluster_id: str) -> Run | None:
     """The run of a resource that ended before it was restored without records; None: execute the resource.
 
-    ``cluster_id``: of the Kafka cluster that the resource leads to; empty: not known, so nothing has ended there.
+    ``cluster_id``: of the Kafka cluster of the resource. Empty: not known, so the annotation does not count.
     """
     metadata = desired.metadata
     try:
@@ -82,9 +85,9 @@ def restored_run(desired: Desired, cluster_id: str) -> Run | None:
 
 
 def outlived(rebalance: RebalanceView, now: datetime) -> bool:
-    """Whether the resource has ended well, and longer ago than spec.ttlSecondsAfterFinished.
+    """Whether the resource has succeeded or was undone, longer ago than spec.ttlSecondsAfterFinished.
 
-    Not with an invalid spec: the newest one may ask for another run, once it is corrected.
+    False with an invalid spec, because the corrected spec may request another run.
     """
     run, seconds = rebalance.record.run, rebalance.desired.spec.ttl_seconds_after_finished
     if seconds is None or rebalance.desired.spec_problem is not None:

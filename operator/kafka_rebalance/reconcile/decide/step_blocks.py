@@ -39,7 +39,7 @@ class BlockInputs:
 
 
 STOPPED = StepBlock(Reason.SUSPENDED, "the run stops at a rest point: repeat its command to go on", gives_up_place=True)
-"""While the process waits for a rest point at which it ends."""
+"""While the process waits until no step is in flight, to end then."""
 
 
 def step_block_for(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:

@@ -21,7 +21,7 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 _RENAMED_WITHIN = timedelta(minutes=5)
 """Between the deletion under the old name and the creation under the new one, whichever comes first."""
 _CANCEL_TIME = timedelta(minutes=2)
-"""The time for cancelling after spec.rollback.timeout; the finalizer then goes even if reassignments remain."""
+"""The time for cancelling after spec.rollback.timeout. Then the finalizer is removed even if reassignments remain."""
 
 
 def successors_of(rebalances: Collection[RebalanceView]) -> dict[str, Successor]:
@@ -158,7 +158,7 @@ def teardown_of(rebalance: RebalanceView, seen: Observation, replica_bytes: Repl
 
 
 def lets_go(rebalance: RebalanceView, now: datetime, *, connected: bool) -> bool:
-    """Whether a deletion leaves Kafka as it is: by the policy, by order, or because the time is over."""
+    """Whether a deletion does not change Kafka, by its policy, by annotation, or because its time is over."""
     asked = direction_of(rebalance) is None or rebalance.desired.metadata.let_go_ordered
     return asked or expired(rebalance, now, connected=connected)
 

@@ -24,9 +24,9 @@ from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.planning.problem.goal_loads import needs_rates
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.begun_runs import may_move_here
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.act.started_runs import may_move_here
 from kafka_rebalance.reconcile.decide.broker_capacities import broker_capacities
 from kafka_rebalance.reconcile.decide.budget_used import spent_by
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull

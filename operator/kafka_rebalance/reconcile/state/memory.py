@@ -47,10 +47,10 @@ class Memory:
     being deleted, as seen at ``terminating_checked_at``. ``cordons_done``: brokers that need no cordon any more.
     ``expected_rates``: bytes per second produced to the partitions of the open run; None: not asked for yet.
     ``empty_since``: when the brokers to be emptied were first seen empty. ``uncordoning_since`` and ``unseen_since``:
-    since when a run waits before it ends: a rollback for its cordons to go, any run for calls to show. ``led_back``:
-    partitions whose last call of this process was accepted by Kafka and leads to their origin. ``written``: the last
-    status that was written, at ``written_at``; ``built``: the last one at all, whose figures may not have been written
-    yet. ``marked_completed``: the annotation that was written at the end of the run.
+    since when a run waits before it ends: a rollback until its cordons are removed, any run until its calls show
+    effect. ``led_back``: partitions whose last call of this process was accepted by Kafka and leads to their origin.
+    ``written``: the last status that was written, at ``written_at``; ``built``: the last one at all, whose figures may
+    not have been written yet. ``marked_completed``: the annotation that was written at the end of the run.
     """
 
     planning: asyncio.Task[Planned | ContinuedCopies] | None = None

@@ -85,6 +85,6 @@ class Rebalance:
 def is_served(rebalance: Rebalance, rebalances: Mapping[str, Rebalance]) -> bool:
     """Whether an engine with these rebalances, by uid, still has it. A watch event may take it away at any await.
 
-    Calls for a resource that the engine does not have any more would be neither throttled nor undone.
+    The engine would neither throttle nor undo calls for a resource that it does not have any more.
     """
     return rebalances.get(rebalance.uid) is rebalance

@@ -134,11 +134,10 @@ class EndedRun:
 class Record:
     """What is stored of one resource, as last read or written.
 
-    ``was_read``: whether the store has been read, and if it has no run, what the resource says of itself.
-    ``run`` is the newest version of the run's record; that in ``loaded_run`` is as it was when the run was loaded.
-    ``origins``: what each partition of the open run was before it was first sent something; ``loaded_run`` has those of
-    when it was loaded or turned.
-    ``ended`` is of the last run that this process has closed.
+    ``was_read``: whether the store has been read, and, if it has no run, also the annotation of the resource. ``run``
+    is the newest version of the run's record; that in ``loaded_run`` is as it was when the run was loaded. ``origins``:
+    what each partition of the open run was before it was first sent something; ``loaded_run`` has those of when it was
+    loaded or turned. ``ended`` is of the last run that this process has closed.
     """
 
     run: Run | None = None
@@ -260,9 +259,9 @@ def loaded_run_of(
 
 
 def _log_dirs_back(plan: Plan, origins: Mapping[TopicPartition, Origin]) -> tuple[LogDirMove, ...]:
-    """The replicas that a rollback looks at: those that the run has asked to move, or a reassignment brings or takes.
+    """The replicas that a rollback may move: those that the run or a reassignment moves.
 
-    Each goes to the log dir in which the run found it: a move by others before that is theirs.
+    Each returns to the log dir in which the run found it. Earlier moves of other tools are not undone.
     """
     if not plan.log_dirs:
         return ()

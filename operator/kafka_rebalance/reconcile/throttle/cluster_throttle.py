@@ -103,11 +103,11 @@ class ClusterThrottle:
         self.throttles.update(seen)
 
     def _as_of_now(self, throttle: KafkaReassignmentThrottle) -> KafkaReassignmentThrottle:
-        """With its overrides; if they fail, without: the limits themselves must hold."""
+        """Apply its overrides. If they fail, apply the spec alone, because the limits must stay in force."""
         try:
             return throttle.as_of(self._clock.now())
         except Exception:
-            log.exception("throttle %s: its overrides are left out", throttle.name)
+            log.exception("throttle %s: its overrides are ignored", throttle.name)
             problems = (f"the overrides: {UNEXPECTED}",)
             without = {"spec": throttle.given or throttle.spec, "overrides": (), "override_problems": problems}
             return throttle.model_copy(update=without)

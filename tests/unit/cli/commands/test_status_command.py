@@ -100,7 +100,7 @@ class TestSummary:
 
     def test_a_rate_above_the_throttle_is_explained(self, capsys):
         """The lower side counts, and an ended run copies nothing."""
-        said = "The rate is above the throttle: it is of all brokers together, and has bursts of up to 10 MiB"
+        said = "The rate is above the throttle because it is the sum over all brokers, with bursts of up to 10 MiB"
         found = " ".join(summary(capsys, resource(status=full_status().as_patch()["status"])))
         assert said in found
         slower = full_status(throttle=ThrottleStatus(leader_rate=20 * 2**20, source="x", brokers=6))

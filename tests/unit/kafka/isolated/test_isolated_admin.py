@@ -1,4 +1,4 @@
-"""A server that nobody vouches for costs the client that it is named by, and nothing else."""
+"""An untrusted server can affect only the client that connects to it."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ class Clock:
 
 
 def children_of(pid):
-    """The processes that this one has made and that have not ended."""
+    """The running child processes of this process."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -104,7 +104,7 @@ async def until(text, condition):
 class TestServersThatCrashTheirClient:
     @pytest.mark.parametrize("case", CRASHING)
     async def test_is_an_error_of_their_connection_only(self, clients, healthy, case):
-        """In the operator's own process, this one answer would end all of its work, again after each restart."""
+        """In the operator's own process, this answer would crash the operator, again after each restart."""
         async with HostileServer(**CRASHING[case]) as hostile:
             admin = clients.connect(ConnectionSettings(hostile.address), LEADING)
             neighbour = clients.connect(ConnectionSettings(healthy.address), LEADING)
@@ -118,7 +118,7 @@ class TestServersThatCrashTheirClient:
             assert clients.processes == [running]
 
     async def test_is_started_again_after_a_pause_that_grows(self, clients, clock):
-        """Not at once: a server that crashes each process must not keep the operator busy with starting them."""
+        """It is not started at once, so that a server that crashes each process does not keep the operator busy."""
         async with HostileServer(host=None) as hostile:
             admin = clients.connect(ConnectionSettings(hostile.address), LEADING)
             pauses = []
@@ -147,7 +147,7 @@ class TestServersThatCrashTheirClient:
 
 class TestServersThatFillTheMemory:
     async def test_many_brokers(self, clients, caplog, capfd):
-        """librdkafka has a thread for each broker that a server claims, and prints a line for each that it has not."""
+        """librdkafka starts a thread for each broker that a server claims, and prints a line for each failure."""
         async with HostileServer(brokers=6_000) as hostile:
             before = memory()
             admin = clients.connect(ConnectionSettings(hostile.address), LEADING)
@@ -170,11 +170,11 @@ class TestServersThatFillTheMemory:
             assert memory() - before < 50 * _MIB
 
     async def test_many_partitions_are_more_than_an_answer_may_have(self, clients, healthy, monkeypatch):
-        """The operator keeps what it is answered: also that is bounded."""
+        """The operator keeps answers in memory, so their size is bounded."""
         monkeypatch.setattr("kafka_rebalance.kafka.isolated.frames.LONGEST_ANSWER", 1_000)
         healthy.partitions = {"t": 100}
         admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
-        with pytest.raises(Transient, match="none, or too long") as ended:
+        with pytest.raises(Transient, match="invalid or too long") as ended:
             await states(admin)
         assert ended.value.reason == "KafkaClientEnded"
         await until("the process is ended", lambda: not clients.processes)
@@ -194,7 +194,7 @@ class TestAnswers:
         assert refused.value.reason == "KafkaUnreachable"
 
     async def test_calls_are_answered_side_by_side(self, clients, healthy):
-        """A call that waits for a server does not hold others up."""
+        """A call that waits for a server does not delay others."""
         admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
         waiting = asyncio.create_task(admin.alter_topic_configs(CHANGES))
         await until("the order is sent", lambda: INCREMENTAL_ALTER_CONFIGS in healthy.asked)
@@ -224,7 +224,10 @@ class TestOrders:
         assert INCREMENTAL_ALTER_CONFIGS not in healthy.asked
 
     async def test_without_an_answer_may_have_been_carried_out(self, clients, healthy):
-        """A process that is killed when the order is sent is a reply that is lost: never a success, nor a refusal."""
+        """If the process is killed after the order was sent, the reply is lost.
+
+        This is neither a success nor a refusal.
+        """
         admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
         ordered = asyncio.create_task(admin.alter_topic_configs(CHANGES))
         await until("the order is sent", lambda: INCREMENTAL_ALTER_CONFIGS in healthy.asked)
@@ -235,7 +238,7 @@ class TestOrders:
         assert lost.value.reason == "KafkaClientEnded"
 
     async def test_are_waited_for_when_their_caller_is_cancelled(self, clients, healthy):
-        """The operator releases its lease when none is under way."""
+        """The operator releases its lease only when no order is in progress."""
         fence = Fence(lambda: True)
         admin = clients.connect(ConnectionSettings(healthy.address), fence)
         ordered = asyncio.create_task(admin.alter_topic_configs(CHANGES))
@@ -250,7 +253,7 @@ class TestOrders:
 
 class TestProcesses:
     async def test_one_that_hangs_is_ended(self, clients, healthy, monkeypatch):
-        """As a library does that keeps Python's lock: nothing in the process can say so."""
+        """A library that holds Python's lock blocks the whole process, so the process cannot report it."""
         admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
         assert await states(admin)
         (process,) = clients.processes
@@ -315,7 +318,7 @@ class TestProcesses:
         assert clients.forking != before[0]
 
     async def test_one_that_cannot_be_started(self, clients, healthy, monkeypatch):
-        """As with too many open files: it is an error of this connection, and tried again."""
+        """For example with too many open files. This is an error of the connection, and is retried."""
 
         def fork(_):
             raise OSError("Too many open files")
@@ -371,7 +374,7 @@ asyncio.run(main())
 class TestTheOperatorEnds:
     @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
     async def test_no_process_is_left(self, healthy, how):
-        """Also one that is killed: a process without an operator could go on with what it was sent."""
+        """Even if the operator is killed, because a process without an operator could execute its last calls."""
         operator = await asyncio.create_subprocess_exec(
             sys.executable, "-c", OPERATOR, healthy.address, stdout=asyncio.subprocess.PIPE
         )

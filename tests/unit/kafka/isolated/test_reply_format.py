@@ -1,4 +1,4 @@
-"""Answers cross the border as plain JSON of the declared types. What is anything else is refused."""
+"""Answers are plain JSON of the declared types. Everything else is refused."""
 
 import json
 import pickle
@@ -73,7 +73,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize("method", ANSWERS)
     def test_are_the_same_on_the_other_side(self, method):
-        """In values and in classes: code that uses them must not notice."""
+        """Values and classes are equal, so that callers see no difference."""
         found = read(method, written(method, ANSWERS[method]))
         assert found == ANSWERS[method]
         assert types_in(found) == types_in(ANSWERS[method])

@@ -171,7 +171,7 @@ class TestReportThrottle:
             assert not await resources.report_throttle(mine, "c", mine)
 
     async def test_one_that_was_deleted_and_created_again(self, kube, mine):
-        """It is gone, and its status is not written onto the new one."""
+        """It counts as gone, and its status is not written to the new one."""
         kube.resources[REASSIGNMENT_THROTTLES, "kafka", "limits"]["metadata"]["uid"] = "k-2"
         deleted = being_deleted(mine)
         assert not await Resources(kube, lambda: NOW).report_throttle(deleted, "c", deleted)

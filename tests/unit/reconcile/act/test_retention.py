@@ -110,7 +110,7 @@ class TestClosed:
 
     @pytest.mark.parametrize("heir", [True, False])
     async def test_handed_over(self, heir):
-        """As long as the resource exists that took it over: it may not have stored the origins yet."""
+        """The record stays while the new resource exists, which may not have stored the origins yet."""
         kept = stores(run(closed=OLD, outcome=RunOutcome.TAKEN_OVER, successor="u-2"))
         assert await sweep(kept, Resources(*(["u-2"] if heir else [])), Clock()) == (not heir)
         assert left(kept) == ({"u-1"} if heir else set())

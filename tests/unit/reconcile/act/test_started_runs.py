@@ -1,4 +1,4 @@
-"""Whether a run was begun in this very cluster: by the ids of the topics that it moves."""
+"""Whether a run started in this cluster, by the ids of its topics."""
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
@@ -10,12 +10,12 @@ from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.act.begun_runs import Begun, begun_here
+from kafka_rebalance.reconcile.act.started_runs import Started, started_here
 from kafka_rebalance.reconcile.state.record import Stores
 
 
 @pytest.fixture
-async def begun():
+async def started():
     """The stores, and a run that moves topics a and b."""
     kube = KubeInMemory()
     stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
@@ -33,30 +33,30 @@ def kafka():
 
 
 class TestBegunHere:
-    async def test_one_topic_is_there(self, begun, kafka):
+    async def test_one_topic_is_there(self, started, kafka):
         """One match is enough, even if others cannot be read: they may have been deleted since."""
         kafka.hidden = {"b"}
-        assert await begun_here(*begun, kafka) is Begun.HERE
+        assert await started_here(*started, kafka) is Started.HERE
 
-    async def test_none_is_there_with_its_id(self, begun, kafka):
+    async def test_none_is_there_with_its_id(self, started, kafka):
         """Another cluster has a topic of that name, or it was deleted and created again."""
         kafka.delete("b")
         kafka.create("a", [[1]], "id-2")
-        assert await begun_here(*begun, kafka) is Begun.ELSEWHERE
+        assert await started_here(*started, kafka) is Started.ELSEWHERE
 
     @pytest.mark.parametrize("unreadable", ["hidden", "failing"])
-    async def test_what_cannot_be_read_may_be_there(self, begun, kafka, unreadable):
+    async def test_what_cannot_be_read_may_be_there(self, started, kafka, unreadable):
         """The answer is unknown: the caller waits."""
         kafka.delete("a")
         setattr(kafka, unreadable, {"b"})
         with pytest.raises(RebalanceError, match="b"):
-            await begun_here(*begun, kafka)
+            await started_here(*started, kafka)
 
-    async def test_all_were_deleted(self, begun, kafka):
-        """Nothing is left to do for it, and no topic can say where it was begun."""
+    async def test_all_were_deleted(self, started, kafka):
+        """Nothing is left to do for it, and no topic shows where it started."""
         kafka.delete("a")
         kafka.delete("b")
-        assert await begun_here(*begun, kafka) is Begun.UNKNOWN
+        assert await started_here(*started, kafka) is Started.UNKNOWN
 
     @pytest.fixture
     async def without_moves(self):
@@ -68,13 +68,13 @@ class TestBegunHere:
         return stores, Run("u", "kafka", "r", "c", "run", "h", plan.hash, NOON, cordoned=(BrokerId(1),))
 
     async def test_a_run_that_moves_nothing(self, without_moves, kafka):
-        """No topic can say where it was begun."""
-        assert await begun_here(*without_moves, kafka) is Begun.UNKNOWN
+        """No topic shows where it started."""
+        assert await started_here(*without_moves, kafka) is Started.UNKNOWN
 
-    @pytest.mark.parametrize(("topic_id", "here"), [("a-id-1", Begun.HERE), ("a-id-2", Begun.ELSEWHERE)])
+    @pytest.mark.parametrize(("topic_id", "here"), [("a-id-1", Started.HERE), ("a-id-2", Started.ELSEWHERE)])
     async def test_a_run_whose_earlier_plan_has_moved_something(self, without_moves, kafka, topic_id, here):
         """Its origins name the topics."""
         stores, run = without_moves
         tp = TopicPartition("a", 0)
         await stores.origins.append(run.uid, run.run_id, [Origin(tp, topic_id, replicas_of(1))])
-        assert await begun_here(stores, run, kafka) is here
+        assert await started_here(stores, run, kafka) is here
