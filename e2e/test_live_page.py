@@ -65,7 +65,7 @@ def status_of(url: str, token: str) -> int:
 
 
 def until_it_shows(window: Window, *texts: str) -> str:
-    """The document that has all of them. Nobody touches the window: it loads the page again by itself."""
+    """Waits until the page shows all these texts. The page reloads by itself."""
 
     def shown() -> str:
         document = window.document()
@@ -83,7 +83,7 @@ class TestRunningRebalance:
         token: Callable[[str], str],
         tmp_path: Path,
     ) -> None:
-        """It shows copies in flight, and then, without anybody touching it, that the rebalance has succeeded."""
+        """It shows copies in flight, and then, by reloading itself, the success of the rebalance."""
         topic = world.skewed("live", *[BIG] * 6)
         rebalance = world.rebalance("live", topic)
         rebalance.until("copies are in flight", lambda status: status.get("currentBatch"))

@@ -63,7 +63,7 @@ class TestConnection:
 
     @pytest.mark.parametrize("case", CRASHING)
     def test_a_server_that_crashes_its_client(self, world: World, case: str) -> None:
-        """The operator goes on, and so does every other rebalance; nothing is left of the crashed processes."""
+        """The operator and all other rebalances continue; no crashed process is left."""
         before = world.operator.pid
         with _served(**CRASHING[case]) as address:
             rebalance = world.rebalance("hostile", "some-topic", kafka={"bootstrapServers": address})

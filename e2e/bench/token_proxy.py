@@ -1,4 +1,4 @@
-"""An authenticating proxy in front of a server on this machine: it adds a bearer token, as browsers do not."""
+"""An authenticating proxy for a server on this machine, which adds a bearer token to requests of browsers."""
 
 import threading
 import urllib.error

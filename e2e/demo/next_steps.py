@@ -1,7 +1,7 @@
-"""What the demo suggests to try at its end: commands to copy, with the names and places of its servers."""
+"""The commands that the demo suggests at its end, with the names and addresses of its servers."""
 
 _TEXT = """\
-Everything stays as it is, with records flowing, until Ctrl-C. In another terminal:
+All servers keep running, and records are still produced, until Ctrl-C. In another terminal:
 
 export KUBECONFIG={kubeconfig}
 export PATH={path}:$PATH

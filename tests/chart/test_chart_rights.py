@@ -42,7 +42,7 @@ class TestRights:
         assert not [m for m in manifests if m["kind"].startswith("Cluster")]
 
     def test_reports(self) -> None:
-        """Reviews, and nothing else: of a cluster-wide role, also where single namespaces are watched."""
+        """The additional rights are reviews only, in a cluster-wide role, even if single namespaces are watched."""
         assert not [m for m in rendered() if m["metadata"]["name"].endswith("-reports")]
         for case in ("default", "namespaced"):
             manifests = rendered(case, "--set", "report.enabled=true")

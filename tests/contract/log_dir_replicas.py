@@ -1,4 +1,4 @@
-"""Replicas on brokers with three log dirs each: where they are, and what is asked for."""
+"""Replicas on brokers with three log dirs each: their places, and requests to move them."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ class Replica:
         self._jbod, self._admin = cluster, admin
 
     def move(self, to: int | str, broker: int = 1) -> type[Exception]:
-        """Ask for a log dir, by number or path; Kafka's answer."""
+        """Request a log dir, by number or path. Returns Kafka's answer."""
         path = to if isinstance(to, str) else str(self._jbod.log_dirs_of(broker)[to])
         with new_client(self._jbod) as client:
             found: Mapping[object, type[Exception]] = client.alter_replica_log_dirs({(*self.tp, broker): path})

@@ -1,4 +1,4 @@
-"""A client in a process of its own answers as one in this process, and its orders take effect."""
+"""A client in a separate process returns the same answers as one in this process, and its orders take effect."""
 
 import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -56,8 +56,8 @@ class TestOffline:
     async def test_its_replicas(self, cluster: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin) -> None:
         """They are out of sync until it is back, and cannot be moved; new replicas go to the other log dirs.
 
-        Nothing is shown of a future replica in it, and asking for the present log dir does not delete that: the move
-        continues when the log dir is back.
+        A future replica in it is not shown. A request for the present log dir does not delete that replica, and the
+        move continues when the log dir is back.
         """
         inside, coming = new_replica(both=True), new_replica(both=True)
         for replica, at in ((inside, 2), (coming, 0)):

@@ -107,7 +107,7 @@ def test_the_commands_are_found() -> None:
 
 
 def test_the_demo_needs_no_kubectl() -> None:
-    """Whoever has seen it knows the commands that change a run."""
+    """The demo shows the commands that change a run."""
     typed = {words(shown.text)[1] for shown in OF_THE_DEMO}
     assert {"plan", "watch", "top", "throttle", "suspend", "resume", "cancel", "list", "history", "report"} <= typed
 

@@ -1,4 +1,4 @@
-"""The tables in docs/cli.md of a resource on its way are what the program prints of one.
+"""The tables of a running rebalance in docs/cli.md are the output of the program.
 
 The outputs of commands that need no server are compared in `tests/unit/cli/test_main_docs.py`.
 """

@@ -1,4 +1,4 @@
-"""A server that speaks just enough of Kafka's protocol to send a client what no broker would."""
+"""A server with a minimal part of Kafka's protocol, which sends a client answers that no broker would send."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ import struct
 API_VERSIONS, METADATA, INCREMENTAL_ALTER_CONFIGS = 18, 3, 44
 _APIS = [(METADATA, 0, 4), (API_VERSIONS, 0, 3), (INCREMENTAL_ALTER_CONFIGS, 0, 0)]
 _NO_TOPIC = "kafka-rebalance-no-such-topic"
-"""What our client asks for first."""
+"""The topic of our client's first request."""
 _MIB = 2**20
 
 
@@ -93,4 +93,4 @@ class HostileServer:
 
 
 CRASHING = {"a topic without a name": {"topic": None}, "a broker without a host": {"host": None}}
-"""Answers of which librdkafka 2.16 ends the process that it is in."""
+"""Answers that crash librdkafka 2.16."""

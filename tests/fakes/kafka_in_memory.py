@@ -148,12 +148,17 @@ class KafkaInMemory(Configs):
             future = {tp: size[tp] // 2 for tp in mine if self.future.get((tp, broker)) == path}
             yield LogDir(path, held, future, usable_bytes=self.usable.get((broker, path), -1))
 
-    def _alter_log_dir(self, key, path):
+    def _unknown(self, key, path):
+        """The error if the log dir or the partition does not exist."""
         tp, broker = key
         if path not in self.dirs[broker]:
             return LogDirCode.LOG_DIR_NOT_FOUND
-        if tp not in self.states:
-            return LogDirCode.UNKNOWN_TOPIC_OR_PARTITION
+        return None if tp in self.states else LogDirCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def _alter_log_dir(self, key, path):
+        if (error := self._unknown(key, path)) is not None:
+            return error
+        tp, broker = key
         if broker not in self.states[tp].replicas:
             self.kept[key] = path
             return LogDirCode.NOT_THERE

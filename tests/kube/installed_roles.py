@@ -1,4 +1,4 @@
-"""The operator's account and roles as the chart makes them, for an operator that runs outside of the cluster."""
+"""The operator's account and roles from the chart, for an operator that runs outside of the cluster."""
 
 import json
 from typing import Any

@@ -92,7 +92,7 @@ class TestAnnotate:
         assert not await client.annotate(REBALANCES, namespace.name, "missing", uid, {UNDO_ANNOTATION: "sha256:1"})
 
     async def test_another_of_that_name(self, client: KubeClient, namespace: Namespace) -> None:
-        """The resource was deleted and created again: it is gone, and the new one gets nothing of it."""
+        """The resource was deleted and created again. It counts as gone, and the new one is not changed."""
         namespace.apply("KafkaRebalance", {})
         uid = namespace.get(REBALANCES)["metadata"]["uid"]
         namespace.kubectl("delete", f"{REBALANCES}.kafkarebalance.dev", "a")

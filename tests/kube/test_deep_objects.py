@@ -1,4 +1,4 @@
-"""What users can store in an object and Python's parsers cannot read: on a real API server, with the real watch."""
+"""Objects that are nested too deeply for Python's parsers, on a real API server with the real watch."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ def stored(namespace: Namespace) -> Namespace:
 
 
 async def test_the_client(stored: Namespace, client: KubeClient) -> None:
-    """Alone and in a list; what it is about is read."""
+    """The client reads the object alone and in a list."""
     found = {item["metadata"]["name"]: item for item in await client.list_resources(REBALANCES, stored.name)}
     assert found.keys() == {"deep", "other"}
     alone = await client.get(REBALANCES, stored.name, "deep")
@@ -44,7 +44,7 @@ async def test_the_client(stored: Namespace, client: KubeClient) -> None:
 
 
 async def test_the_watch(stored: Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In its first list and in events; it goes on with the others."""
+    """The watch reads it in its first list and in events, and continues with the others."""
     monkeypatch.setenv("KUBECONFIG", str(stored.cluster.admin_kubeconfig))
     names: set[str] = set()
     news = asyncio.Event()

@@ -111,7 +111,7 @@ class TestAccess:
     async def test_what_is_taken_away(
         self, planned: Namespace, reports: Reports, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The right, or the account with all of its tokens; each counts when the kept answer has expired."""
+        """Removing the right, or the account with all its tokens, takes effect when the cached answer expires."""
         monkeypatch.setattr(report_access, "KEPT_SECONDS", 0.0)
         account(planned, "reader", "a")
         given = token(planned, "reader")
@@ -123,7 +123,7 @@ class TestAccess:
             await self._until(401, reports, given, planned)
 
     async def _until(self, status: int, reports: Reports, given: str, planned: Namespace) -> None:
-        """The authorizer and the token cache of the API server follow within seconds; only then the answer changes."""
+        """Waits for the answer, because the authorizer and the token cache of the API server take seconds."""
         before = {401: 403, 403: 200}[status]
         while (found := (await reports.ask(given, planned))[0]) in (before, 429):
             pass
@@ -137,7 +137,7 @@ class TestAccess:
 
 class TestAudience:
     async def test_each_token_has_its_place(self, planned: Namespace, reports: Reports) -> None:
-        """With an audience of its own, tokens for the API server are refused, and the other way round."""
+        """With a separate audience, tokens for the API server are refused, and vice versa."""
         account(planned, "reader", "a")
         given = token(planned, "reader", "--audience=report")
         async with reports.serving("report"):
@@ -149,7 +149,7 @@ class TestAudience:
 
 class TestRights:
     async def test_without_the_role_for_reviews(self, own: Namespace, planned: Namespace, reports: Reports) -> None:
-        """Nobody sees anything, not even who may."""
+        """No user can see a page, not even one who may get the resource."""
         own.cluster.kubectl("delete", "clusterrolebinding", f"{own.name}-reports")
         account(planned, "reader", "a")
         async with reports.serving():

@@ -127,8 +127,8 @@ class Judge:
     def _note_end(self, run):
         """A success keeps its cordons, even if its resource is edited or deleted before its status says so.
 
-        So does a run that is abandoned. Its event may not say so, because it is sent after the record, and the record
-        may not name the brokers any more if no cluster is known to be that of the run.
+        An abandoned run leaves its cordons too. Its event may be missing, because it is sent after the record. The
+        record may no longer name the brokers, if the cluster of the run is not known.
 
         What was taken over goes back to where it was before both, until a run of the successor has ended.
         """

@@ -1,7 +1,7 @@
-"""What the judge says of moves between log dirs.
+"""The rules of the judge for moves between log dirs.
 
-As for orders, what the process had read when it sent them counts. The judge records by itself where each replica was
-before a run first asked for another log dir.
+The judge uses what the process had read when it sent an order. It records by itself where each replica was before a run
+first requested another log dir.
 """
 
 from collections import Counter, defaultdict
@@ -17,7 +17,7 @@ from kafka_rebalance.model.run import RunOutcome
 
 PLANNING_SECONDS = 20.0
 DISTURBED_SECONDS = 60.0
-"""So long after others have changed something, log dirs may hold more than the operator knows."""
+"""For this time after a change by others, log dirs may hold more than the operator knows."""
 
 
 class LogDirJudge:
@@ -28,9 +28,9 @@ class LogDirJudge:
         self.caps = defaultdict(list)
         self.failed, self.foreign = set(), set()
         self.begun = {}
-        """The replicas that we have asked a broker to move, and the log dir."""
+        """The replicas that the operator has requested to move, and the log dir."""
         self.first = defaultdict(dict)
-        """By run, the log dir of each replica before we first asked for another one."""
+        """By run, the log dir of each replica before the operator first requested another one."""
         self.inherited = defaultdict(dict)
         self.movers = defaultdict(list)
         """By partition or replica, when resources have moved it, and their uids; heirs count as the former."""
@@ -116,7 +116,7 @@ class LogDirJudge:
                 self.room_for(tp, broker, path)
 
     def room_for(self, tp, broker, path):
-        """No log dir is filled beyond its capacity by what we have ordered."""
+        """The orders of the operator never exceed the capacity of a log dir."""
         kafka, now = self.world.kafka, self.world.loop.now
         taken, capacity = kafka.taken(broker, path), kafka.capacity.get((broker, path))
         if capacity is not None and taken > capacity and now - self._disturbed_at > DISTURBED_SECONDS:
@@ -160,7 +160,7 @@ class LogDirJudge:
     # Runs ------------------------------------------------------------------------------------------------------------
 
     def taken_away(self, run, state, to):
-        """A step takes replicas away whose log dirs the plan has noted for a rollback."""
+        """A step removes replicas whose log dirs the plan stores for a rollback."""
         self.movers[state.tp].append((self.world.loop.now, run.uid))
         for broker in set(state.replicas) - set(to or state.replicas):
             row = self._plan(run).get((state.tp, broker))
@@ -176,7 +176,7 @@ class LogDirJudge:
         self.first[about.uid, about.run_id].setdefault(replica, self.inherited[run.uid].get(replica, at))
 
     def ended(self, run):
-        """At its end every replica is where it should be, unless others have moved it or its log dir has failed."""
+        """At its end every replica is in its place, unless others have moved it or its log dir has failed."""
         if run.outcome is RunOutcome.SUCCEEDED:
             for (tp, broker), row in self._plan(run).items():
                 state, target = self.world.kafka.states.get(tp), self.judge._plan(run)[tp].target
@@ -207,7 +207,7 @@ class LogDirJudge:
             self.judge.breach(f"{what}: {tp} on {broker} is in {at}, and should be in {path}")
 
     def end(self):
-        """Nothing that we began is in flight, except what goes on after `Abandon`, or when a dead broker is back."""
+        """No copy of the operator is in flight, except after `Abandon`, or when a dead broker is back."""
         for (tp, broker), path in self.begun.items():
             if broker not in self.judge.deaths and not self.abandoned and (tp, broker) in self.world.kafka.future:
                 self.judge.breach(f"{tp} on {broker} is still copied to {path}")

@@ -1,4 +1,4 @@
-"""What happens in a world whose brokers have several log dirs, beside all else: drawn from a stream of its own."""
+"""The additional events in a world whose brokers have several log dirs. They use a separate random stream."""
 
 from tests.simulation.brokers import MIB
 from tests.simulation.scenario import Scenario
@@ -114,7 +114,7 @@ class LogDirScenario(Scenario):
         return f"log dirs may not be described for {seconds} s"
 
     def broker_dies_while_copying(self):
-        """One with a future replica; often somebody asks for something else then."""
+        """A broker with a future replica dies; often another move is requested then."""
         kafka, draw = self.world.kafka, self.dir_draw
         copying = sorted({b for _, b in kafka.future} & set(kafka.brokers))
         if not copying or len(kafka.brokers) < 3:

@@ -14,7 +14,7 @@ from kafka_rebalance.execution.reassignment_throttle import LOG_DIR_RATE
 from kafka_rebalance.kafka.ports import LogDir, LogDirCode
 
 DISK = 100 * MIB
-"""What a broker copies between its log dirs in a second without a rate."""
+"""Bytes per second that a broker copies between its log dirs without a throttle."""
 UNREAD_SECONDS = 1.0
 LARGE = 2**40
 _DENIED = Permanent("KafkaAuthorizationFailed", "Kafka does not allow us to describe the log dirs")
@@ -79,11 +79,9 @@ class KafkaWithLogDirs(SimulatedKafka):
 
     def _alter_log_dir(self, key, path):
         """`TestRefused`, `TestOffline`; a replica that is not there yet has its log dir kept (`TestPlacement`)."""
-        tp, broker = key
-        if path not in self.dirs[broker]:
-            return LogDirCode.LOG_DIR_NOT_FOUND
-        if tp not in self.states:
-            return LogDirCode.UNKNOWN_TOPIC_OR_PARTITION
+        if (error := self._unknown(key, path)) is not None:
+            return error
+        broker = key[1]
         if {(broker, path), (broker, self.where.get(key))} & self.offline:
             return LogDirCode.LOG_DIR_OFFLINE
         if key not in self.where:
@@ -93,8 +91,10 @@ class KafkaWithLogDirs(SimulatedKafka):
         return LogDirCode.OK
 
     def _ask(self, key, path):
-        """The present log dir cancels, a third one begins again (`TestMove`). What is in a log dir that is offline is
-        not deleted (`TestOffline`)."""
+        """The present log dir cancels the copy, a third one restarts it (`TestMove`).
+
+        Replicas in an offline log dir are not deleted (`TestOffline`).
+        """
         future = self.future.get(key)
         if future == path or (key[1], future) in self.offline:
             return

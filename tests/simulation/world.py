@@ -32,8 +32,8 @@ ENDED = {
 class World:
     """``broken`` after `run`: the rules that were broken. ``trace``: what happened, with the time of each.
 
-    ``log_dirs``: brokers have several, and more happens. ``log_dir_random`` decides on that: nothing changes in the
-    worlds without.
+    ``log_dirs``: brokers have several, with additional events from ``log_dir_random``. Worlds without log dirs stay the
+    same.
     """
 
     def __init__(self, seed, *, log_dirs=False):
@@ -206,7 +206,7 @@ class World:
         return reason in ENDED and body["status"].get("observedGeneration") == metadata["generation"]
 
     def _make_room(self):
-        """What a person does about a rebalance that waits for disk space."""
+        """Frees disk space, as a user would for a rebalance that waits for it."""
         full = [key[2] for key, body in self.rebalances() if ready(body) == "Stalled" and "DiskFull" in message(body)]
         if full and self.kafka.capacity:
             self.note(f"*** all log dirs get more room, for {full}")

@@ -48,7 +48,7 @@ class TestSetCondition:
         assert len(ready.message) == MAX_MESSAGE
 
     def test_conditions_of_others_leave_room(self) -> None:
-        """The API server would reject the whole status, and so would the status itself."""
+        """The API server and the model would reject a status with too many conditions."""
         theirs = [
             Condition(
                 type=f"example.com/{n}", status="True", reason="Theirs", observed_generation=1, last_transition_time=T0

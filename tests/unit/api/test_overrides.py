@@ -112,7 +112,7 @@ class TestCluster:
         ids=["a rate that reads the same", "another side that reads the same"],
     )
     def test_another_value_that_is_shown_alike(self, before, after):
-        """It holds, also where the spec was not read again: it is invalid by now."""
+        """It takes effect even if the spec was not read again because it is invalid."""
         spec = {"leaderRate": "900Mi", "followerRate": "900Mi"}
         seen = throttle(spec, {THROTTLE_OVERRIDE: {**before, "until": LATER}})
         expected = throttle(spec, {THROTTLE_OVERRIDE: {**after, "until": LATER}})
@@ -155,7 +155,7 @@ class TestProblems:
         ids=["without a zone", "too late", "too early"],
     )
     def test_a_time_that_cannot_be_written(self, until, problem):
-        """Without a zone, it may be meant in any; the others do not exist in UTC."""
+        """A time without a zone is ambiguous; the others do not exist in UTC."""
         for found in (
             rebalance({}, {SUSPEND_OVERRIDE: {"suspend": True, "until": until}}).problems,
             throttle({}, {FREEZE_OVERRIDE: {"freeze": True, "until": until}}).override_problems,
@@ -169,7 +169,7 @@ class TestProblems:
 
     @pytest.mark.parametrize("text", ["[" * 2000, '{"":' * 390 + "1" + "}" * 390, '{"suspend":' + "9" * 1900 + "}"])
     def test_what_no_parser_reads(self, text):
-        """Nested too deeply, or a number that is too long: it is as invalid as any other text."""
+        """JSON that is nested too deeply, or has a number that is too long, is invalid like any other text."""
         for found in (
             rebalance({}, {THROTTLE_OVERRIDE: text, SUSPEND_OVERRIDE: text}).problems,
             throttle({}, {THROTTLE_OVERRIDE: text, FREEZE_OVERRIDE: text}).override_problems,
@@ -178,7 +178,7 @@ class TestProblems:
             assert all(problem.startswith("metadata.annotations[kafkarebalance.dev/override-") for problem in found)
 
     def test_a_long_text_is_not_parsed(self):
-        """It is read in each round: one with thousands of unknown fields would take seconds of it."""
+        """Each round reads it, and thousands of unknown fields would take seconds."""
         many = {f"field{number}": True for number in range(9000)}
         found = rebalance({}, {SUSPEND_OVERRIDE: {"suspend": True, "until": LATER, **many}})
         assert found.problems == (

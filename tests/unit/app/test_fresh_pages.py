@@ -62,7 +62,7 @@ async def pages(reports):
 
 class TestFreshness:
     async def test_a_page_is_shared_for_some_seconds(self, pages, reports, clock):
-        """Less long than a browser waits before it loads again: each load shows something new."""
+        """This time is shorter than the reload interval, so each reload shows a new page."""
         first = await pages.page("a")
         assert await pages.page("a") == first
         assert b"report a" in first
@@ -90,7 +90,7 @@ class TestBounds:
         assert reports.made == ["a"]
 
     async def test_who_gives_up(self, pages, reports):
-        """The page is made once, for the next one who asks, also if each of them gives up before it is ready."""
+        """The page is made once, for the next caller, even if each caller is cancelled before it is ready."""
         go_on, real = asyncio.Event(), reports.make
 
         async def make(which):
@@ -108,7 +108,7 @@ class TestBounds:
         assert reports.made == ["a"]
 
     async def test_the_number_that_is_made(self, pages, reports, monkeypatch):
-        """Those above it are refused; what waits is bounded."""
+        """Requests above the limit are refused, so the queue is bounded."""
         monkeypatch.setattr(fresh_pages, "_MOST_PAGES", 2)
         found = await asyncio.gather(*(pages.page(which) for which in "abc"), return_exceptions=True)
         assert [getattr(page, "reason", None) for page in found] == [None, None, "ReportBusy"]
@@ -126,7 +126,7 @@ class TestBounds:
             await asked
 
     async def test_the_number_of_pages(self, pages, reports, clock, monkeypatch):
-        """The one that nobody has asked for longest goes."""
+        """The page that was requested least recently is dropped."""
         monkeypatch.setattr(fresh_pages, "_MOST_PAGES", 2)
         for which in ("a", "b", "a", "c", "a"):
             await pages.page(which)
@@ -135,7 +135,7 @@ class TestBounds:
         assert reports.made == ["a", "b", "c", "b"]
 
     async def test_not_in_the_thread_of_the_loop(self, pages, monkeypatch):
-        """Whoever waits for an answer to something else does not wait for a page."""
+        """Other requests do not wait for a page."""
         threads = []
         real = fresh_pages.html_page
 
@@ -148,7 +148,7 @@ class TestBounds:
         assert threads != [threading.main_thread()]
 
     async def test_rest_after_work(self, reports, clock, monkeypatch):
-        """Of pages in a row, the thread works a fifth of the time."""
+        """With many requests, the thread works a fifth of the time."""
         resting = FreshPages(reports.make, rest=4)
         real = fresh_pages.html_page
 
@@ -164,7 +164,7 @@ class TestBounds:
         await resting.close()
 
     async def test_the_partitions_of_a_plan_are_packed_once(self, pages, reports, clock, monkeypatch):
-        """That is most of the work of a large page, and they do not change while the plan is the same."""
+        """Packing is most of the work of a large page, and the partitions of a plan never change."""
         packings = []
 
         def counted(rows, most):

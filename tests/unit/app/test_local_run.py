@@ -233,7 +233,7 @@ class TestEditedFile:
 
 
 class TestKilledAtTheEnd:
-    """The end of a run deletes the throttle resource. A second Ctrl-C, or a kill, comes before it has restored it."""
+    """The end of a run deletes the throttle resource. The run is killed before it has restored the configs."""
 
     @pytest.fixture
     async def killed(self, terminal, kafka):
@@ -248,7 +248,7 @@ class TestKilledAtTheEnd:
 
     @pytest.mark.usefixtures("killed")
     async def test_the_next_run_has_the_rates_of_the_file(self, terminal, kafka):
-        """And not those that apply without a throttle resource."""
+        """It does not use the defaults that apply without a throttle resource."""
         alter, rates = kafka.alter_reassignments, set()
 
         async def watched(orders):
@@ -263,7 +263,7 @@ class TestKilledAtTheEnd:
 
     @pytest.mark.usefixtures("killed")
     async def test_freeze_in_the_file_counts(self, terminal):
-        """The partition that has begun ends, and no other begins."""
+        """The partition in flight completes, and no other starts."""
         frozen = throttle(followerRate="2Mi", freeze=True)
         ended = await terminal.run(stops=lambda state: state == "Frozen", others=frozen, **ONE_AT_A_TIME)
         assert (ended.end, terminal.moved) == (End.AT_REST, 1)
@@ -394,7 +394,7 @@ class TestRollback:
 
     @pytest.mark.parametrize(("after_success", "state"), [(False, "RolledBack"), (True, "Undone")])
     async def test_what_can_be_read_afterwards(self, terminal, kafka, tmp_path, after_success, state):
-        """What was rolled back, and when, until another run of that name has ended."""
+        """The commands show what was rolled back, and when, until another run of that name has ended."""
 
         async def said(*arguments):
             done = await asyncio.to_thread(run_program, *arguments, "--records", str(terminal.directory))
@@ -419,7 +419,7 @@ class TestRollback:
         assert len(json.loads((await said("history", "-o", "json")).out)["runs"]) == 2
 
     async def test_by_undo(self, terminal, kafka):
-        """The next start carries the undo out, whatever its options; asked for twice, it is the same undo."""
+        """The next start executes the undo, with any options. A second request changes nothing."""
 
         async def undo(*arguments):
             where = ("--records", str(terminal.directory), "-y")

@@ -1,4 +1,4 @@
-"""Access to a report: the API server's answers, kept for a bounded time, and asked for at a bounded rate."""
+"""Access to a report: reviews of the API server, cached for a bounded time, at a bounded rate."""
 
 import pytest
 from tests.fakes.reviewing_api_server import ReviewingApiServer
@@ -39,7 +39,7 @@ class TestAnswers:
         assert await access.of("made-up", "kafka", "r") is Access.UNKNOWN_TOKEN
 
     async def test_are_kept_for_seconds(self, access, server, clock):
-        """What has been taken away ends within this time, and what has been granted begins within it."""
+        """Revoked and granted rights take effect within this time."""
         assert await access.of("token-of-ann", "kafka", "r") is Access.GRANTED
         server.readers = {("bob", "kafka", "r")}
         clock.now += KEPT_SECONDS - 0.1
@@ -67,7 +67,7 @@ class TestAnswers:
 
 class TestBounds:
     async def test_the_rate_of_reviews(self, access, server, clock):
-        """Made-up tokens cost the API server a bounded rate; who has been let in stays in meanwhile."""
+        """Invalid tokens cause a bounded rate of reviews. Users with a cached answer keep their access meanwhile."""
         assert await access.of("token-of-ann", "kafka", "r") is Access.GRANTED
         found = [await access.of(f"made-up-{n}", "kafka", "r") for n in range(100)]
         reviewed = found.count(Access.UNKNOWN_TOKEN)

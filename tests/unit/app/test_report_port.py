@@ -1,4 +1,4 @@
-"""What the port of the reports answers: to whom, and within which bounds.
+"""The answers of the report port: their users and their limits.
 
 `tests/kube/test_report_port.py` and `e2e/test_live_page.py` have a real API server.
 """
@@ -71,7 +71,7 @@ class TestWho:
         assert setting.made == [("kafka", "r")]
 
     async def test_another_user(self, setting):
-        """Whether the resource exists is not said, and nothing is read for them."""
+        """The answer does not show whether the resource exists, and nothing is read."""
         async with setting.serving():
             for path in (PAGE, "/namespaces/kafka/kafkarebalances/no-such"):
                 status, text, _ = await setting.ask(BOB, path)
@@ -122,7 +122,7 @@ class TestWhat:
         assert setting.server.reviews == []
 
     async def test_no_such_resource(self, setting):
-        """Who may read it is told so, and the page shows it when it exists."""
+        """Users who may read it get 404, and the page reloads until it exists."""
 
         async def make(_):
             raise NotFound("there is none")
@@ -139,7 +139,7 @@ class TestTrouble:
         [Transient("ApiServerUnreachable", "https://10.0.0.1 is away"), Forbidden("tokenreviews is forbidden")],
     )
     async def test_the_token_cannot_be_reviewed(self, setting, failure, caplog):
-        """What is wrong is in the log, once; a stranger gets no more than its name."""
+        """The log has the cause, once. The answer has only the name of the reason."""
         setting.server.failures = [failure, failure]
         async with setting.serving():
             with caplog.at_level(logging.WARNING):
@@ -179,7 +179,7 @@ class TestTrouble:
 
 class TestBounds:
     async def test_requests_at_once(self, setting, monkeypatch):
-        """Those above the bound are refused at once, also before their token is reviewed."""
+        """Requests above the limit are refused at once, before their token is reviewed."""
         monkeypatch.setattr(report_port, "_MOST_REQUESTS", 2)
         go_on, real = asyncio.Event(), setting.make
 
@@ -227,7 +227,7 @@ class TestBounds:
         assert caplog.records == []
 
     async def test_who_does_not_read_the_answer(self, setting, monkeypatch, caplog):
-        """Ends, and the next request is answered."""
+        """The request ends, and the next one is answered."""
         monkeypatch.setattr(report_port, "_SEND_SECONDS", 0.2)
         async with self.one_who_does_not_read(setting, monkeypatch):
             while (found := (await setting.ask("other"))[0]) == 429:

@@ -47,7 +47,7 @@ def reports(kube, *namespaces):
 
 class TestReport:
     async def test_of_a_run(self, kube):
-        """With the partitions: who may read the resource may see its plan."""
+        """It shows the partitions, because users who may read the resource may see its plan."""
         await planned(kube, plan_of(0, 1))
         report = await reports(kube).of(("kafka", "r"))
         assert report.title == "KafkaRebalance kafka/r"
@@ -109,7 +109,7 @@ class TestMissing:
             await reports(kube).of(("kafka", "r"))
 
     async def test_in_a_namespace_that_is_not_watched(self, kube):
-        """An operator of single namespaces shows no others, whatever its account might read."""
+        """An operator of single namespaces shows no others, even if its account may read them."""
         kube.create(REBALANCES, body())
         assert await reports(kube, "kafka").of(("kafka", "r"))
         with pytest.raises(NotFound):

@@ -216,7 +216,7 @@ class TestRangeOfTimeLeft:
 
     @pytest.mark.parametrize("at_throttle", [366 * 86400.0, 1e12, 1e15])
     def test_more_than_a_year_is_no_estimate(self, at_throttle):
-        """The throttle was lowered to a byte per second: no calendar has the day on which it would end."""
+        """With a throttle of a byte per second, the end would be later than the last date that can be represented."""
         assert seconds_left_range(NONE, paced(10.0), at_throttle) is None
 
     @pytest.mark.parametrize("pace", [None, paced(0.0), paced(1e-9)])

@@ -1,4 +1,4 @@
-"""What the API server is asked about a token, and how its answers are read.
+"""The reviews that the operator requests for a token, and how it reads the answers.
 
 `tests/kube/test_report_port.py` asks a real one.
 """
@@ -33,7 +33,7 @@ class TestUser:
         assert await AccessReviews(server, "report").user_of("for-the-report") is not None
 
     async def test_an_authenticator_without_audiences(self, server, monkeypatch):
-        """It says that the token is valid, and not for whom: then it is one for the API server."""
+        """If the answer has no audiences, the token is for the API server."""
         monkeypatch.setattr(server, "_TokenReview", lambda _: {"authenticated": True, "user": {"username": "ann"}})
         assert await AccessReviews(server, "report").user_of("t") is None
         assert await AccessReviews(server).user_of("t") is not None

@@ -179,7 +179,7 @@ class TestOrigins:
         assert second.keys() == {"topic", "id", "partitions", "replicas", "leaders", "logDirs"}
 
     def test_log_dirs(self) -> None:
-        """Those of each replica that was asked to move; None in records of earlier versions, which did not know."""
+        """The log dirs of moved replicas; None in records of earlier versions, which did not store them."""
         origins = [
             Origin(TopicPartition("a", 0), "id-a", replicas_of(1, 2), log_dirs=((BrokerId(2), "/data/a"),)),
             Origin(TopicPartition("a", 1), "id-a", replicas_of(0, 2)),

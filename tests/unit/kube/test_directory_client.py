@@ -107,7 +107,10 @@ class TestBesideARun:
         assert decided == [None, 7]
 
     async def test_deleted(self, run, client, requests):
-        """It stays as long as it has finalizers. Another resource of the name is left alone, or another version."""
+        """It exists until its finalizers are removed.
+
+        Another resource of the name, or another version, is not deleted.
+        """
         body = await run.get(*R)
         await run.patch_finalizers(*R, ["rollback"], body["metadata"]["resourceVersion"])
         await while_taken(run, requests, client.delete_resource(*R, "another"))
@@ -140,7 +143,7 @@ class TestBesideARun:
         assert list(requests.waiting()) == []
 
     async def test_a_foreign_file_among_the_requests(self, run, requests, tmp_path):
-        """Also one that no parser reads, because it is nested too deeply."""
+        """Even a request that cannot be parsed, because it is nested too deeply."""
         for name, text in (("a.json", '{"plural": "secrets"}'), ("b.json", "[" * 2000), ("c.json", "null")):
             (tmp_path / "requests" / name).write_text(text)
         await carry_out_waiting(run, requests)
@@ -179,7 +182,7 @@ class TestWithoutARun:
         ],
     )
     async def test_a_request_that_cannot_be_carried_out(self, run, requests, tmp_path, damaged):
-        """It is removed, and those after it are carried out."""
+        """It is removed, and the later requests are applied."""
         version = (await run.get(*R))["metadata"]["resourceVersion"]
         damaged = replace(damaged, seen=damaged.seen.format(version=version))
         for name, request in (("a", damaged), ("b", ChangeRequest(*R, version, SUSPEND))):
@@ -189,7 +192,7 @@ class TestWithoutARun:
         assert list(requests.waiting()) == []
 
     async def test_a_disk_that_is_full(self, run, client, requests, monkeypatch):
-        """The request stays until it can be carried out."""
+        """The request stays until it can be applied."""
         version = (await run.get(*R))["metadata"]["resourceVersion"]
         requests.hand_in(ChangeRequest(*R, version, SUSPEND))
 
@@ -204,7 +207,7 @@ class TestWithoutARun:
         assert suspended(await run.get(*R))
 
     async def test_a_run_that_starts_at_that_moment(self, run, requests, monkeypatch):
-        """It removes only unfinished files that are old: this one is about to get its name."""
+        """It removes only old unfinished files. This file is new and is about to be renamed."""
         rename = os.replace
 
         def late(*paths):

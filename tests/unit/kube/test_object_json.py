@@ -27,7 +27,7 @@ def test_as_json():
 
 @pytest.mark.parametrize("depth", [150, 250, 2000, 9990])
 def test_what_is_beside_it_is_read(depth):
-    """Whatever is in the strings."""
+    """With any text in the strings."""
     text = f'{{"items":[{{"a":1,"m":{nested(depth)},"b":[{{}},"}}{{"]}},{{"c":2}}]}}'
     found = read_object_json(text.encode())
     deep = found["items"][0].pop("m")

@@ -147,7 +147,7 @@ class TestAppending:
         assert await OriginStore(kube).load("u", "r") == by_partition([*waiting, *rows[:20]])
 
     async def test_log_dirs_are_added(self):
-        """The first one of each broker wins, and what else is on record of the partition stays."""
+        """The first log dir of each broker stays, and so do the other fields of the record."""
         kube, (row,) = MortalKube(), origins(1)
         store, waiting = OriginStore(kube), replace(row, first_call=row.replicas)
         await store.append("u", "r", [waiting])
@@ -160,7 +160,7 @@ class TestAppending:
         assert await OriginStore(kube).load("u", "r") == expected
 
     async def test_log_dirs_after_an_earlier_version(self):
-        """It is not known what that has asked for, so none are recorded."""
+        """The requests of that version are not known, so no log dirs are recorded."""
         kube, (row,) = MortalKube(), origins(1)
         older = replace(row, log_dirs=None)
         await OriginStore(kube).append("u", "r", [older])

@@ -1,4 +1,4 @@
-"""What is wrong with one resource stays with it: the other rebalances of the cluster go on."""
+"""A problem of one resource does not affect the other rebalances of the cluster."""
 
 import json
 
@@ -66,7 +66,7 @@ def override(**values):
 
 
 class TestText:
-    """That anybody may write who may edit the resource."""
+    """Text that every user who may edit the resource can write."""
 
     @pytest.mark.parametrize(
         ("annotation", "text"),
@@ -91,7 +91,7 @@ class TestText:
     @pytest.mark.parametrize("annotation", [THROTTLE_OVERRIDE, FREEZE_OVERRIDE])
     @pytest.mark.parametrize("text", [DEEP, override(leaderRate=1), override(freeze=True)])
     async def test_an_override_of_the_limits(self, annotation, text):
-        """The limits themselves hold."""
+        """The limits of the spec stay in force."""
         op = TwoTeams()
         op.limits({annotation: text})
         op.add("good", "u")
@@ -151,7 +151,7 @@ class TestText:
         ids=["many", "late", "early", "other status"],
     )
     async def test_the_status(self, changed):
-        """If a user may write that too."""
+        """For a user who may also write the status."""
         row = {"status": "True", "reason": "Theirs", "message": "", "observedGeneration": 1, **changed}
         row = {"lastTransitionTime": "2026-01-01T00:00:00Z", **row}
         rows = [{"type": "Ready", **row}, *({"type": f"example.com/{number}", **row} for number in range(19))]
@@ -179,7 +179,7 @@ class TestText:
 
 
 class TestDefects:
-    """Of the operator, that show with one resource only: with that in namespace bad."""
+    """Unexpected errors of the operator that concern only the resource in namespace bad."""
 
     @pytest.fixture
     def op(self):
@@ -206,7 +206,7 @@ class TestDefects:
         ids=lambda part: part if isinstance(part, str) else "",
     )
     async def test_of_a_rebalance(self, op, monkeypatch, where, name):
-        """Its status says so, and it goes on when the defect is mended."""
+        """Its status reports the error, and it continues when the error is gone."""
         works = getattr(where, name)
         monkeypatch.setattr(where, name, failing_for("bad/r", works))
         await op.until_said("good", "Succeeded")
@@ -216,7 +216,7 @@ class TestDefects:
         await op.until_said("bad", "Succeeded")
 
     async def test_of_the_overrides_of_the_limits(self, op, monkeypatch):
-        """The limits without them hold."""
+        """The limits of the spec stay in force."""
         works = KafkaReassignmentThrottle.as_of
         monkeypatch.setattr(KafkaReassignmentThrottle, "as_of", failing_for("bad/limits", works))
         op.kafka.slow = {3}

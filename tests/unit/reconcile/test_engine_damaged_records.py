@@ -1,4 +1,4 @@
-"""A deletion that leaves Kafka as it is needs no records: it ends also where somebody has damaged them."""
+"""A deletion that does not change Kafka needs no records, so it ends even if they are damaged."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ def records(kube, kind):
 
 
 def end(operator, how):
-    """What makes a deletion leave Kafka as it is; of the timeouts, the time that they take."""
+    """The reason for which a deletion does not change Kafka, and the time until a timeout."""
     if how == "let-go":
         operator.order(LET_GO_ANNOTATION, "true")
     elif how == "Abandon":
@@ -35,7 +35,7 @@ def end(operator, how):
 
 @pytest.fixture(params=KINDS)
 async def damaged(request):
-    """Half way, one kind of its records is damaged, and it is deleted after a restart."""
+    """During the run, one kind of its records is damaged. The resource is deleted after a restart."""
     operator = OperatorInMemory(KafkaInMemory((1, 2), t=[[1]] * 8))
     operator.apply(execution={"parallelPartitionCount": 1})
     await operator.until_true(lambda: [2] in operator.kafka.lists("t"))
@@ -49,7 +49,7 @@ async def damaged(request):
 
 
 async def test_it_waits(damaged):
-    """It cannot move back what it does not know."""
+    """Without the records it cannot move the replicas back."""
     await damaged.until("StoredStateCorrupt", "StoredPlanMissing")
     for _ in range(60):
         await damaged.round()
@@ -69,7 +69,7 @@ async def test_it_ends_without_them(damaged, how):
 
 
 async def test_held_by_another_finalizer(damaged):
-    """Ours is removed once, and nothing is written in later rounds."""
+    """The operator's finalizer is removed once, and later rounds write nothing."""
     await damaged.until("StoredStateCorrupt", "StoredPlanMissing")
     damaged.kube.resources[R]["metadata"]["finalizers"].append("example.com/holds")
     end(damaged, "let-go")

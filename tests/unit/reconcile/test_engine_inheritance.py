@@ -184,7 +184,7 @@ class TestRetention:
     """Records of runs whose resource is gone are deleted after 30 days."""
 
     async def test_a_resource_that_waits_longer_for_its_plan(self, half_moved):
-        """It is deleted then, and moves back what the run before has moved."""
+        """It is deleted then, and its rollback includes the moves of the former run."""
         operator = half_moved
         operator.delete()
         operator.apply_another(**SPEC, takesOver="r")

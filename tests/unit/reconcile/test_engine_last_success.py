@@ -170,11 +170,14 @@ class TestLastSuccess:
 
 
 class TestSupersededUndo:
-    """An edit ends an undo, and with it the order to undo: the plan of the new run may be the one that was undone."""
+    """An edit ends an undo and its request, because the plan of the new run may be the plan that was undone."""
 
     @pytest.fixture
     async def cut(self, monkeypatch):
-        """Everything is back, and the first removal of the order fails; returns the operator and whether it has."""
+        """Everything is moved back, and the first removal of the request fails.
+
+        Returns the operator and whether it failed.
+        """
         operator, failed = OperatorInMemory(KafkaInMemory((1, 2), t=[[1]] * 4)), []
         operator.apply(execution=ONE)
         await operator.until("Succeeded")
@@ -195,7 +198,7 @@ class TestSupersededUndo:
 
     @pytest.mark.parametrize("killed", [False, True])
     async def test_the_new_run_is_not_undone(self, cut, killed):
-        """The watch has not delivered the removal of the order by then."""
+        """The watch has not delivered the removal of the request yet."""
         operator, failed = cut
         superseded = operator.run.plan_hash
         operator.edit(topics={"include": ["t"]})

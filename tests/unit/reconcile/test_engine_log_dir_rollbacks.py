@@ -221,11 +221,11 @@ def two_brokers():
 
 
 class TestMovedByOthersBeforehand:
-    """Replicas that others have moved to the planned log dirs, before the run has asked for these, are theirs."""
+    """Replicas that others have moved to the planned log dirs before the run requested it are not moved back."""
 
     @staticmethod
     async def moved(operator):
-        """Those on broker 2, between the plan and its approval; returns their log dirs."""
+        """Moves the replicas on broker 2, between the plan and its approval. Returns their log dirs."""
         only_log_dirs(operator, approval={"policy": "Manual"})
         await operator.until("AwaitingApproval")
         theirs = {m.key: m.after for m in operator.rebalance.record.loaded_run.log_dirs if m.broker == TWO}
@@ -258,7 +258,7 @@ class TestMovedByOthersBeforehand:
         assert {key: kafka.where[key] for key in theirs} == theirs
 
     async def test_of_a_record_without_log_dirs(self):
-        """An earlier version has written it: what the plan moved goes back, as it did in that version."""
+        """An earlier version has written the record. The moves of the plan are undone, as in that version."""
         kafka = two_brokers()
         operator = OperatorInMemory(kafka)
         only_log_dirs(operator)
@@ -272,7 +272,7 @@ class TestMovedByOthersBeforehand:
         assert {kafka.dir_of(f"t-{n}", b) for n in range(6) for b in (1, 2)} == {A}
 
     async def test_between_two_plans(self):
-        """A rollback of both leads to the log dir that others had chosen in between."""
+        """A rollback of both restores the log dir that others had chosen in between."""
         kafka = two_brokers()
         operator = OperatorInMemory(kafka)
         theirs = await self.moved(operator)

@@ -1,6 +1,6 @@
 """A broker that was paused answers with the metadata it had then. Such answers must not end a run.
 
-The list of reassignments comes from the controller and is always of now.
+The list of reassignments comes from the controller and is never outdated.
 """
 
 import copy
@@ -35,7 +35,7 @@ class Behind(KafkaInMemory):
 
 
 async def rounds_until(operator, outcome):
-    """How many rounds of a second pass until the run has ended so."""
+    """The number of rounds (of a second) until the run ends in this state."""
     for rounds in range(40):
         if operator.run is not None and operator.run.outcome == outcome:
             return rounds
@@ -46,7 +46,7 @@ async def rounds_until(operator, outcome):
 class TestForward:
     @pytest.mark.parametrize("answers", [1, 2])
     async def test_back_to_where_the_partitions_were(self, answers):
-        """The spec is edited to the opposite, and the answer is of before the first run."""
+        """The spec is edited to the opposite, and the answer is from before the first run."""
         operator = OperatorInMemory(Behind((1, 2), t=[[1]]))
         operator.assign(("t", 0, [2]))
         await operator.until("Succeeded")
@@ -91,7 +91,7 @@ class TestBack:
 
     @pytest.mark.parametrize("answers", [1, 2, 3, 6])
     async def test_deletion(self, answers):
-        """Kafka has carried out all calls; the answer is of before the first one."""
+        """Kafka has executed all calls, and the answer is from before the first one."""
         operator = OperatorInMemory(Behind((1, 2), t=[[1]] * 12))
         operator.apply(execution={"parallelPartitionCount": 1}, throttle={"unlimited": True})
         await operator.until_true(lambda: [2] in operator.kafka.lists("t"))
@@ -103,7 +103,7 @@ class TestBack:
 
     @pytest.mark.parametrize("policy", ["Rollback", "Revert"])
     async def test_a_deletion_that_has_sent_all_calls_itself(self, policy):
-        """It does not wait: a copy in flight is cancelled, and what is complete is moved back."""
+        """It does not wait: a copy in flight is cancelled, and completed moves are moved back."""
         operator = OperatorInMemory(Behind((1, 2), t=[[1]] * 4))
         operator.kafka.slow = {2}
         operator.apply(throttle={"unlimited": True}, deletionPolicy=policy)
@@ -121,7 +121,7 @@ class TestBack:
         assert await rounds_until(operator, "Undone") <= 3
 
     async def test_the_wait_begins_again(self):
-        """An old answer between two true ones: the time that has passed since then proves nothing."""
+        """An old answer between two correct ones restarts the waiting time."""
         operator = OperatorInMemory(Behind((1, 2), t=[[1]] * 12))
         operator.apply(execution={"parallelPartitionCount": 1}, throttle={"unlimited": True})
         await operator.until_true(lambda: [2] in operator.kafka.lists("t"))

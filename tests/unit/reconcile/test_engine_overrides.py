@@ -111,7 +111,7 @@ class TestThrottle:
         assert op.status["throttle"]["source"] == "spec.throttle"
 
     async def test_another_rate_that_is_shown_alike(self, op):
-        """It holds, also while the spec is invalid and the last valid one is in force."""
+        """It takes effect even while the spec is invalid and the last valid spec is in force."""
         op.order(THROTTLE_OVERRIDE, until(op, 1000, followerRate=100_000))
         await op.until_true(lambda: op.kafka.rates(3) == ("1000", "100000"))
         op.edit(strategy="Guess")

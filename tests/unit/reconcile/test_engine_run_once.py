@@ -134,7 +134,7 @@ class TestTimeToLive:
         assert any("run" in name for name in op.kube.config_maps)
 
     async def test_an_edit_just_before(self):
-        """The watch has not reported it yet: it asks for a new run, which is carried out."""
+        """The watch has not reported the edit yet. It requests a new run, which is executed."""
         op = OperatorInMemory(KafkaInMemory([1, 2, 3], t=[[1, 2], [1, 2]]))
         op.apply(ttlSecondsAfterFinished=60)
         await op.until("Succeeded")
@@ -147,7 +147,10 @@ class TestTimeToLive:
         await op.until_true(lambda: all(3 not in row for row in op.kafka.lists("t")))
 
     async def test_a_version_that_was_not_seen(self):
-        """Such as after a status of another writer: deleted when that version is seen, and no error is told."""
+        """Another writer has changed the status.
+
+        The resource is deleted when this version is seen, without an error.
+        """
         op = OperatorInMemory(KafkaInMemory([1, 2, 3], t=[[1, 2], [1, 2]]))
         op.apply(ttlSecondsAfterFinished=60)
         await op.until("Succeeded")
@@ -161,7 +164,7 @@ class TestTimeToLive:
         assert "deletionTimestamp" in op.kube.resources[R]["metadata"]
 
     async def test_edited_to_what_cannot_be_read(self):
-        """A user wants something else of it."""
+        """The user wants to change the resource."""
         op = OperatorInMemory(KafkaInMemory([1, 2, 3], t=[[1, 2], [1, 2]]))
         op.apply(ttlSecondsAfterFinished=60)
         await op.until("Succeeded")

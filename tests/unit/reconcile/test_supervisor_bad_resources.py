@@ -1,4 +1,4 @@
-"""What is wrong with one resource ends neither the watch nor the work of its connection."""
+"""A problem of one resource does not stop the watch or the work of its connection."""
 
 import pytest
 from tests.fakes.shared_clusters import REF
@@ -13,7 +13,7 @@ TEXTS = ["[" * 100_000, '{"leaderRate": 1, "until": "9999-12-31T23:59:59-23:59"}
 
 @pytest.mark.parametrize("text", TEXTS, ids=["deep", "late"])
 async def test_a_namespace_that_loses_its_permission(world, text):
-    """It is refused, whatever the annotations of the limits are."""
+    """It is refused, with any annotations of the limits."""
     world.connection()
     limits = world.create("a", name="limits", plural=REASSIGNMENT_THROTTLES, kafka=REF, leaderRate="1Mi")
     limits["metadata"]["annotations"] = {THROTTLE_OVERRIDE: text}
@@ -27,7 +27,7 @@ async def test_a_namespace_that_loses_its_permission(world, text):
 
 
 async def test_a_throttle_that_cannot_be_handed_over(world, monkeypatch):
-    """It says so, and its connection refuses and serves the others."""
+    """Its status reports the error, and its connection still handles the other resources."""
     place = NamedConnection.place_throttles
 
     def fails(connection, throttles, engine):
@@ -50,7 +50,7 @@ async def test_a_throttle_that_cannot_be_handed_over(world, monkeypatch):
 
 @pytest.mark.parametrize("plural", [REBALANCES, REASSIGNMENT_THROTTLES, CONNECTIONS])
 async def test_an_object_that_cannot_be_taken_in(world, monkeypatch, plural):
-    """As seen first, when everything is listed, and in an event."""
+    """At the first list of all resources, and in an event."""
     parse = supervising.parse_metadata
 
     def fails(body):

@@ -1,7 +1,7 @@
 """A namespace claims a cluster id with a server of its own, which shows a topic of the cluster with its true id.
 
-Whoever may use a topic knows its id. Nothing of what was begun there may change the brokers of the cluster, when its
-KafkaConnection is created and takes the cluster id over.
+Every user of a topic knows its id. When the KafkaConnection of the cluster takes the cluster id over, work that started
+at that server must not change the brokers of the cluster.
 """
 
 import pytest
@@ -29,7 +29,7 @@ EVIL = {"namespace": "evil", "connection": ""}
 
 @pytest.fixture
 def fake(world):
-    """It shows the topic ``own`` of the cluster."""
+    """The server shows the topic ``own`` of the cluster."""
     world.servers["kafka"] = world.real = Cordoning([1, 2, 3, 4], orders=[[1, 2, 3]] * 4, own=[[1, 2, 3]])
     world.servers["evil"] = fake = Cordoning([1, 2, 3, 4], own=[[1, 2, 3]])
     fake.slow = {BrokerId(4)}
@@ -90,7 +90,7 @@ class TestThrottles:
         assert world.real.altered == []
 
     async def test_nor_where_addresses_of_the_cluster_were_added(self, world):
-        """Any of its addresses may be the one at which it has set them."""
+        """The namespace may have set them at any of its addresses."""
         await claimed(world, THROTTLE)
         world.create("evil", "kafka", "more", execution={"suspend": True})
         world.see("evil")
@@ -137,7 +137,7 @@ class TestThrottlesOfTheCluster:
 @pytest.mark.usefixtures("fake")
 class TestCordons:
     async def test_of_others_stay(self, world):
-        """Its run ends in the cluster, and has lost the cordons before."""
+        """Its run ends in the cluster, after it has lost its cordons on record."""
         await claimed(world, {"unlimited": True})
         world.real.values = {(ONE, CONFIG): "*"}
         world.connection(names=["a"])

@@ -57,7 +57,7 @@ async def test_of_a_drain_of_the_owner(squatted):
 
 
 async def test_of_a_later_run(squatted, caplog):
-    """It must not take these cordons for its own, so the record names no broker any more: the log does."""
+    """The later run must not treat these cordons as its own. So the record names no broker any more; the log does."""
     await squatted.until(lambda: squatted.runs["evil"] == "Abandoned")
     (run,) = (run for run in await RunStore(squatted.kube).list_all() if run.name == "r")
     assert run.cordoned == ()

@@ -1,4 +1,4 @@
-"""A server that crashes each client which asks it is a problem of the resources that name it."""
+"""A server that crashes its clients affects only the resources that name it."""
 
 import pytest
 from tests.fakes.hostile_server import CRASHING, HostileServer
@@ -9,7 +9,7 @@ from kafka_rebalance.kafka.isolated.isolated_admin import IsolatedClients
 
 
 class Clusters(SharedClusters):
-    """Servers that it does not know are asked for real, in processes of their own."""
+    """Connects to unknown servers with real clients in separate processes."""
 
     def __init__(self):
         self.isolated, self.attempts = IsolatedClients(), 0
@@ -34,7 +34,7 @@ async def clusters():
 
 @pytest.mark.parametrize("case", CRASHING)
 async def test_others_are_served(clusters, case):
-    """The operator goes on for them, and says on the resource what happened."""
+    """The operator continues to serve them, and reports the crash on the resource."""
     async with HostileServer(**CRASHING[case]) as hostile:
         clusters.create("evil", kafka={"bootstrapServers": hostile.address})
         clusters.see()

@@ -164,7 +164,7 @@ class TestSomethingIsLeft:
         assert world.engine is not None
 
     async def test_an_open_run(self, world):
-        """Of a resource that is there, until it is closed; runs of other clusters do not matter."""
+        """The run of an existing resource counts until it is closed. Runs of other clusters do not count."""
         runs = RunStore(world.kube)
         world.applied("left", see=False, server="elsewhere:9092")
         await runs.save(RUN)
@@ -176,7 +176,7 @@ class TestSomethingIsLeft:
         await world.ended()
 
     async def test_an_open_run_without_a_resource(self, world):
-        """Nothing is left that could end it, so it holds up nothing."""
+        """Nothing can end it, so it does not block the end."""
         runs = RunStore(world.kube)
         world.applied("left", see=False, server="elsewhere:9092")
         await runs.save(RUN)

@@ -1,4 +1,4 @@
-"""A resource that was restored from a backup counts as carried out in the Kafka cluster of its run only."""
+"""A resource that was restored from a backup counts as executed only in the Kafka cluster of its run."""
 
 import json
 
@@ -26,7 +26,7 @@ def restored(world, cluster_id, **spec):
 
 class TestBeforeItsKafkaConnection:
     async def test_in_another_cluster(self, world):
-        """What was carried out elsewhere is carried out here, once it is known where the connection leads."""
+        """A run of another cluster does not count: the resource is executed when its cluster is known."""
         restored(world, "another", kafka=REF)
         await world.until(lambda: world.state("a") == "ConnectionNotFound")
         world.connection()
@@ -34,7 +34,7 @@ class TestBeforeItsKafkaConnection:
         assert all(1 not in replicas for replicas in world.real.lists("orders"))
 
     async def test_in_the_same_cluster(self, world):
-        """It is not carried out again. Before the cluster is known, it does not say so."""
+        """It is not executed again. Its status says so only when the cluster is known."""
         restored(world, "c", kafka=REF)
         await world.until(lambda: world.state("a") == "ConnectionNotFound")
         world.connection()
@@ -44,27 +44,27 @@ class TestBeforeItsKafkaConnection:
 
 
 class TestBeforeItsClusterAnswers:
-    async def test_in_another_cluster(self, world):
+    async def unreachable(self, world, cluster):
+        """The resource was executed in this cluster, and its connection does not answer."""
         world.servers["kafka"] = Away()
-        restored(world, "another")
+        restored(world, cluster)
         await world.until(lambda: world.state("a") == "KafkaUnreachable")
+
+    async def test_in_another_cluster(self, world):
+        await self.unreachable(world, "another")
         world.servers["kafka"] = world.real
         await world.until(lambda: world.state("a") == "Succeeded")
         assert all(1 not in replicas for replicas in world.real.lists("orders"))
 
     async def test_it_is_not_carried_out_again(self, world):
-        world.servers["kafka"] = Away()
-        restored(world, "c")
-        await world.until(lambda: world.state("a") == "KafkaUnreachable")
+        await self.unreachable(world, "c")
         world.servers["kafka"] = world.real
         await world.until(lambda: world.state("a") == "Succeeded")
         assert world.real.altered == []
 
     async def test_deleted(self, world):
-        """It needs nothing from Kafka, whichever cluster that is."""
-        world.servers["kafka"] = Away()
-        restored(world, "c")
-        await world.until(lambda: world.state("a") == "KafkaUnreachable")
+        """A deletion needs nothing from Kafka, in any cluster."""
+        await self.unreachable(world, "c")
         world.kube.resources[REBALANCES, "a", "r"]["metadata"]["finalizers"] = ["kafkarebalance.dev/rollback"]
         world.kube.delete(REBALANCES, "a", "r", "2026-03-04T12:00:00Z")
         world.see("a")

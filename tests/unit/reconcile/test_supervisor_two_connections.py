@@ -1,4 +1,4 @@
-"""Two KafkaConnections lead to one cluster id. The older one has the cluster, unless it leads there by an edit."""
+"""Two KafkaConnections lead to one cluster id. The older one owns the cluster, unless its spec was edited."""
 
 import json
 
@@ -21,11 +21,11 @@ def owner_of(world, cluster_id):
 
 
 class TestEdited:
-    """Whoever may edit the older one points it at a server that claims the cluster id of the younger one."""
+    """A user edits the older one: it names a server that claims the cluster id of the younger one."""
 
     @pytest.fixture
     async def two(self, world):
-        """e/prod has had its own cluster before k/prod was created, which namespace a uses."""
+        """e/prod had its own cluster before k/prod was created. Namespace a uses k/prod."""
         world.servers["own"] = own = Cluster([1, 2, 3, 4], mine=[[1, 2, 3]])
         own.cluster_id = "d"
         world.connection("e", "own")
@@ -53,7 +53,7 @@ class TestEdited:
 
     @pytest.mark.parametrize("restart", [False, True])
     async def test_takes_no_run(self, two, restart):
-        """Not even with the id of a topic, which every user of that cluster knows."""
+        """It takes no run even with the id of a topic, which every user of that cluster knows."""
         two.real.slow = {BrokerId(4)}
         two.create("a", kafka=REF, **DRAIN)
         two.see("a")
@@ -67,7 +67,7 @@ class TestEdited:
         assert not any(two.real.values.values())
 
     async def test_keeps_what_it_has(self, two):
-        """The record decides: an edit of the owner takes its cluster away from it no more than from others."""
+        """The record decides, so the owner also keeps its cluster after an edit."""
         two.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"names": ["a", "b"]})
         two.connection("l")
         await two.until(lambda: two.state("l", "prod", CONNECTIONS) == "Conflicted")
@@ -78,7 +78,7 @@ class TestEdited:
 class TestNotEdited:
     @pytest.mark.parametrize("first", ["k", "l"])
     async def test_the_older_one_has_the_cluster(self, world, first):
-        """In whichever order they connect, and after a restart."""
+        """This holds in both orders of connecting, and after a restart."""
         bodies = {"k": world.connection("k", see=False), "l": world.connection("l", see=False)}
         world.supervisor.connection_seen(bodies.pop(first), deleted=False)
         await world.until(lambda: world.state(first, "prod", CONNECTIONS) == "Connected")

@@ -226,7 +226,10 @@ class TestOrphanRun:
         assert any(name.startswith("origins-") for name in world.kube.config_maps)
 
     async def test_a_namespace_that_may_not_be_read(self, world, monkeypatch):
-        """Whether its resource is gone is not known, so the run stays open. The others are looked at."""
+        """The operator cannot know whether its resource is gone, so the run stays open.
+
+        Other runs are still checked.
+        """
         await self.orphaned(world, unlimited=True)
         await world.supervisor.stop()
         world.real.arrive()
@@ -251,7 +254,7 @@ class TestOrphanRun:
         assert "may not read their namespace, delete their records: kubectl get configmaps" in world.ready("b")[1]
 
     async def test_what_is_waited_for(self, world):
-        """The status of who waits says what is left there, and what an administrator can do."""
+        """The status of the waiting resource says which work is left and what an administrator can do."""
         world.kube.secrets["a", "login"] = SECRET
         await left_in(world, kafka={"bootstrapServers": "kafka:9092", "sasl": SASL})
         del world.kube.secrets["a", "login"]

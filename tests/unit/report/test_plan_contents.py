@@ -56,7 +56,7 @@ class TestFlows:
 
 class TestProof:
     def test_within_a_budget(self):
-        """The bound of the moves is about plans that are as even; what the budget allows is another question."""
+        """The lower bound of moves compares equally even plans, so it says nothing about a plan within a budget."""
         limited = replace(PLAN, imbalance=Imbalance(3, 3))
         best, unproved = (replace(limited, certificate=Certificate(2, optimal=optimal)) for optimal in (True, False))
         assert plan_facts_of(best)[0].text == "2 (proved: no plan within the movement budget balances better)"
@@ -73,7 +73,7 @@ class TestSpread:
         assert self.text(3) == "0 to 6 before, 2 to 3 after"
 
     def test_uneven(self):
-        """Whoever expects equal counts learns what may prevent them."""
+        """The report says what may prevent equal counts."""
         assert (
             self.text(4)
             == "0 to 6 before, 2 to 4 after (racks and replication factors can make equal counts impossible)"

@@ -58,7 +58,7 @@ class TestFacts:
         assert facts["Partitions above their replication factor"] == "1"
 
     def test_ended(self):
-        """How long it took; no rate any more, and no duration of what is left."""
+        """The report shows how long the run took, without a rate or a remaining duration."""
         made = plan(eta="0s", eta_source="Throttle")
         facts = {fact.label: fact.text for fact in run_facts(seen(ENDED, made, progress=PROGRESS, completed_at=NOW))}
         assert facts["Ended"] == "2026-01-01T12:00:00Z, after 2m"

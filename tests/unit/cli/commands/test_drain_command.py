@@ -51,7 +51,7 @@ class TestPrinted:
 
 
 class TestWarned:
-    """With a cluster file, of what the drain does to the brokers that stay."""
+    """With a cluster file, the command warns about the brokers that stay."""
 
     @pytest.fixture
     def cluster(self, tmp_path):

@@ -208,7 +208,7 @@ class TestServe:
         release_port(number)
 
     def test_while_steps_are_sent(self, call, port, monkeypatch):
-        """From before there is a plan; then with its partitions."""
+        """The page is served before there is a plan, and then shows its partitions."""
         monkeypatch.setattr(fresh_pages, "_FRESH_SECONDS", -1.0)
         seen = []
 
@@ -229,7 +229,7 @@ class TestServe:
         assert "4 of 4 partitions that change" in seen[-1][1]
 
     def test_the_port_is_taken(self, call, port):
-        """Nothing has begun then."""
+        """No run starts then."""
         kafka = Cluster((1, 2, 3, 4), t=BEFORE)
         with socket.create_server(("127.0.0.1", port)):
             done = call(kafka, "--serve", str(port))

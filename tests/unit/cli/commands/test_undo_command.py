@@ -157,7 +157,7 @@ class TestUndo:
         assert "KafkaRebalance kafka/r not found" in done.err
 
     def test_changed_in_between(self):
-        """What was confirmed is not what would be undone; a status that was written meanwhile changes nothing."""
+        """The confirmed plan differs from the plan that would be undone. A status update in between does not matter."""
 
         def edited(found):
             found["metadata"]["generation"] += 1

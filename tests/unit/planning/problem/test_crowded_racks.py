@@ -43,7 +43,7 @@ def test_few_brokers_of_a_rack():
 
 
 def test_nothing_to_say():
-    """Everybody stays, racks do not count, another rack takes its share, or a new broker of the rack does."""
+    """No broker leaves, racks are ignored, another rack takes the replicas, or a new broker of the rack does."""
     assert crowded(RACKS, EVEN, {1, 2, 3, 4}) == ()
     assert crowded(RACKS, EVEN, {1, 2, 3}, goals=Goals(rack_awareness=RackAwareness.DISABLED)) == ()
     assert crowded({1: "a", 2: "b", 3: "c", 4: "c"}, [[b] for b in (1, 2, 3, 4)] * 9, {1, 2, 3}) == ()
@@ -51,7 +51,7 @@ def test_nothing_to_say():
 
 
 def test_a_larger_replication_factor():
-    """Every broker gets more then, whatever its rack."""
+    """Then every broker gets more, in each rack."""
     racks, lists = {1: "a", 2: "b", 3: "c", 4: "c"}, [[1], [2], [3]] * 4
     assert crowded(racks, lists, {1, 2, 3}, replication_factor=3) == ()
 

@@ -1,4 +1,4 @@
-"""How long a run waits before it ends, by what it has sent itself."""
+"""How long a run waits before it ends, depending on the calls that it has sent."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ class TestForward:
         assert proof_seconds(arrived(elects=elects, target=(1,) if elects else (2,))) == SECOND_READING_SECONDS
 
     def test_an_earlier_plan_has_sent_something(self):
-        """Another list than the present plan starts from: where it leads to may be where the partition was before."""
+        """An earlier plan recorded the origin, so the target may be a former place of the partition."""
         assert proof_seconds(arrived((2,))) == SECOND_READING_SECONDS
 
     def test_nothing_is_to_be_sent(self):

@@ -75,12 +75,12 @@ class TestLedHere:
 
 class TestReachedBy:
     def test_addresses_add_up(self):
-        """Any of them may be the one at which the owner has begun its work."""
+        """The owner may have started its work at any of them."""
         found = reached_by(replace(known(), servers=frozenset({"a:1"})), frozenset({"b:1"}))
         assert (found.servers, found.more_servers) == ({"a:1", "b:1"}, False)
 
     def test_too_many_are_replaced(self):
-        """That there were others stays on record."""
+        """The record shows that some were dropped."""
         many = frozenset(f"b:{port}" for port in range(100))
         found = reached_by(replace(known(), servers=frozenset({"a:1"})), many)
         assert (found.servers, found.more_servers) == (many, True)

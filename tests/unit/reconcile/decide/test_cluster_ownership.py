@@ -62,6 +62,6 @@ def test_a_cluster_without_a_binding():
     ],
 )
 def test_while_an_engine_works_there(claimant, holder, refused):
-    """It is ended only for a KafkaConnection."""
+    """The engine is stopped only for a KafkaConnection."""
     found = may_have(claimant, Binding("c", holder.owner), holder, work=False, running=True)
     assert (found and found.reason) == refused

@@ -266,14 +266,14 @@ class TestBarriers:
 
 
 class TestLetsGo:
-    """A deletion that leaves Kafka as it is."""
+    """A deletion that does not change Kafka."""
 
     @pytest.mark.parametrize("policy", ["Rollback", "Revert"])
     def test_goes_on(self, policy):
         assert not lets_go(dying(0, deletionPolicy=policy), NOON + timedelta(days=30), connected=False)
 
     def test_asked_for(self):
-        """By the policy or by order."""
+        """By the policy or by annotation."""
         ordered = resource("old", deleting=True, metadata={"annotations": {LET_GO_ANNOTATION: "true"}})
         for asked in (dying(0, deletionPolicy="Abandon"), ordered):
             assert lets_go(asked, NOON, connected=True)

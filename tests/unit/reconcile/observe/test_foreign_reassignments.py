@@ -41,7 +41,7 @@ def others(controller):
 
 class TestWhileMuchMoves:
     async def test_every_few_seconds(self, controller, others):
-        """No limit applies to them: the listing only prevents that a rate is raised where they copy."""
+        """No limit applies to them. The listing only prevents raising a rate where they copy."""
         for controller.time in (0.0, 1.0, 4.9):
             await others.look({OURS}, limited=False)
             assert (controller.listings, others.unaccounted) == (1, {THEIRS: ROW.replicas})

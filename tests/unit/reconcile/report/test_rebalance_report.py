@@ -77,7 +77,7 @@ class TestRebalancing:
 
 class TestWarnings:
     def test_what_the_plan_does_to_a_rack(self):
-        """Until the plan is carried out."""
+        """The warning is shown until the plan is executed."""
         mine = rebalance(progress=MOVED)
         said = "broker 3 ends with 12 replicas instead of 6: it is the last broker of rack b"
         recorded(
