@@ -341,18 +341,16 @@ class ClusterOwners:
         for run in work.open_runs:
             if await self._resources.exists(run.namespace, run.name, run.uid):
                 continue
-            if await self._stores.runs.load(run.uid) == run:  # an engine may have closed it since it was listed
-                await self._stores.runs.save(abandoned(run, self._now()))
-                log.warning(
-                    "%s/%s: run %s has lost its resource, and was closed. Brokers that stay cordoned: %s. "
-                    "Its plan and origins: %s",
-                    run.namespace,
-                    run.name,
-                    run.run_id,
-                    ", ".join(map(str, run.cordoned)) or "none",
-                    self._stores.runs.how_to_see(run.uid),
-                )
-                found = True
+            if await self._stores.runs.load(run.uid) != run:
+                continue  # an engine has closed it since it was listed
+            await self._stores.runs.save(abandoned(run, self._now()))
+            cordoned = ", ".join(map(str, run.cordoned)) or "none"
+            log.warning(
+                "%s/%s: run %s has lost its resource, and was closed. Brokers that stay cordoned: %s. Its plan and "
+                "origins: %s",
+                *(run.namespace, run.name, run.run_id, cordoned, self._stores.runs.how_to_see(run.uid)),
+            )
+            found = True
         return found
 
     async def _leave_cordons(self, work: Work) -> None:
