@@ -20,7 +20,7 @@ pytestmark = pytest.mark.brokers
 @pytest.fixture
 async def isolated(cluster: KafkaCluster) -> AsyncIterator[KafkaAdmin]:
     clients = IsolatedClients()
-    admin = clients.connect(settings_of(cluster), Fence(lambda: True))
+    admin = clients.connect(settings_of(cluster), Fence(lambda: True), "team")
     yield admin
     await admin.close()
     await clients.close()

@@ -31,7 +31,8 @@ class HostileServer:
     """Answers Metadata as a healthy broker, unless told otherwise, and never any other request.
 
     ``topic``: the name in the answer to the client's first request; empty: that answer has no topic. ``brokers``: how
-    many it claims. ``long``: announces and sends an answer of so many MiB. ``partitions``: of each topic.
+    many it claims. ``long``: announces an answer of so many MiB and a byte, and never sends that byte. ``partitions``:
+    of each topic.
     """
 
     def __init__(self, *, topic=_NO_TOPIC, host="127.0.0.1", brokers=1, long=0):
@@ -64,7 +65,7 @@ class HostileServer:
                     self._write(writer, correlation, self._metadata(request))
 
     async def _announce(self, writer):
-        writer.write(_int(self.long * _MIB))
+        writer.write(_int(self.long * _MIB + 1))
         for _ in range(self.long):
             writer.write(bytes(_MIB))
             await writer.drain()

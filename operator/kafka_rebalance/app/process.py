@@ -172,8 +172,9 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
 
     def connected(connection: ConnectionSettings, owner: Owner) -> KafkaAdmin:
         """The servers of a KafkaConnection are trusted. Any other server might crash the process of its client."""
-        admin = connect(connection, fence) if owner.connection else isolated.connect(connection, fence)
-        return observed(admin, calls)
+        if owner.connection:
+            return observed(connect(connection, fence), calls)
+        return observed(isolated.connect(connection, fence, owner.namespace), calls)
 
     parts.supervisor = supervisor = Supervisor(
         kube,

@@ -7,8 +7,8 @@ INTERFACE_RULES = (
         "vouched-for",
         "The client of an inline connection runs in a separate process.",
         "app/process.py",
-        "connect(connection, fence) if owner.connection else isolated.connect(connection, fence)",
-        "connect(connection, fence)",
+        "observed(isolated.connect(connection, fence, owner.namespace), calls)",
+        "observed(connect(connection, fence), calls)",
         ("tests/unit/app/test_process.py::TestClients::test_those_of_untrusted_servers",),
     ),
     BrokenRule(

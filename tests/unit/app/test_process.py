@@ -141,8 +141,8 @@ class TestClients:
         made, given = [], []
 
         class Isolated:
-            def connect(self, settings, fence):
-                made.append("isolated")
+            def connect(self, settings, fence, namespace):
+                made.append(f"isolated, of {namespace}")
 
             async def close(self):
                 made.append("closed")
@@ -160,7 +160,7 @@ class TestClients:
         settings = ConnectionSettings("kafka:9092")
         given[0](settings, Owner("team"))
         given[0](settings, Owner("team", "production"))
-        assert made == ["closed", "isolated", "own"]
+        assert made == ["closed", "isolated, of team", "own"]
 
 
 class TestKopf:

@@ -19,7 +19,7 @@ class Clusters(SharedClusters):
         if settings.bootstrap_servers.startswith("127.0.0.1"):
             self.attempts += 1
             assert not owner.connection
-            return self.isolated.connect(settings, Fence(lambda: True))
+            return self.isolated.connect(settings, Fence(lambda: True), owner.namespace)
         return super().connect(settings, owner)
 
 

@@ -15,7 +15,12 @@ import socket
 import sys
 
 from kafka_rebalance.kafka.isolated.client_process import serve, small_stacks
+from kafka_rebalance.kafka.isolated.memory_bound import anonymous_bytes, processes_to_end
 
+TOO_MUCH_TOGETHER = 71
+"""Sent instead of the exit code of a process that was ended to keep the bound on all of them."""
+_LOOK_SECONDS = 0.05
+"""How often the memory of all processes is read: in this time, servers fill some ten MiB."""
 _MANY = 1_000
 
 
@@ -32,6 +37,8 @@ class _Forking:
         self._control = control
         self._woken, self._wake = socket.socketpair()
         self._lifelines: dict[int, socket.socket] = {}
+        self._namespaces: dict[int, str] = {}
+        self._too_much: set[int] = set()
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> None:
@@ -41,7 +48,7 @@ class _Forking:
         for waited_for in (self._control, self._woken):
             self._selector.register(waited_for, selectors.EVENT_READ)
         while True:
-            for key, _ in self._selector.select():
+            for key, _ in self._selector.select(_LOOK_SECONDS if self._lifelines else None):
                 if key.fileobj is self._control:
                     if not self._fork():
                         self._end_all()
@@ -52,10 +59,19 @@ class _Forking:
                 elif key.data in self._lifelines:
                     self._selector.unregister(key.fileobj)
                     os.kill(key.data, signal.SIGKILL)
+            self._bound_memory()
+
+    def _bound_memory(self) -> None:
+        shared = anonymous_bytes(os.getpid())
+        running = self._lifelines.keys() - self._too_much
+        used = {pid: max(anonymous_bytes(pid) - shared, 0) for pid in running}
+        for pid in processes_to_end(used, self._namespaces):
+            self._too_much.add(pid)
+            os.kill(pid, signal.SIGKILL)
 
     def _fork(self) -> bool:
         """Fork a process for the sockets that were received. False if the operator has closed the socket."""
-        data, received, _, _ = socket.recv_fds(self._control, 1, 3)
+        data, received, _, _ = socket.recv_fds(self._control, _MANY, 3)
         if not data:
             return False
         pipe, errors, lifeline = sockets = [socket.socket(fileno=number) for number in received]
@@ -69,7 +85,7 @@ class _Forking:
             self._become_a_client(pipe, errors, lifeline)
         pipe.close()
         errors.close()
-        self._lifelines[pid] = lifeline
+        self._lifelines[pid], self._namespaces[pid] = lifeline, data.decode()[1:]
         self._selector.register(lifeline, selectors.EVENT_READ, pid)
         return True
 
@@ -92,10 +108,13 @@ class _Forking:
             if not pid:
                 return
             lifeline = self._lifelines.pop(pid)
+            del self._namespaces[pid]
+            code = TOO_MUCH_TOGETHER if pid in self._too_much else os.waitstatus_to_exitcode(status)
+            self._too_much.discard(pid)
             with contextlib.suppress(KeyError):
                 self._selector.unregister(lifeline)
             with contextlib.suppress(OSError):
-                lifeline.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+                lifeline.sendall(str(code).encode())
             lifeline.close()
 
     def _end_all(self) -> None:

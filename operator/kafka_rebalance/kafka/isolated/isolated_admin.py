@@ -30,9 +30,9 @@ class IsolatedClients:
         self._forking = ForkingProcess()
         self._monotonic = monotonic
 
-    def connect(self, settings: ConnectionSettings, fence: Fence) -> KafkaAdmin:
+    def connect(self, settings: ConnectionSettings, fence: Fence, namespace: str) -> KafkaAdmin:
         """Like `kafka.admin.connect`. The process starts at the first call."""
-        return cast("KafkaAdmin", _IsolatedAdmin(settings, fence, self._forking, self._monotonic))
+        return cast("KafkaAdmin", _IsolatedAdmin(settings, fence, self._forking, self._monotonic, namespace))
 
     async def close(self) -> None:
         """End all processes."""
@@ -43,12 +43,18 @@ class _IsolatedAdmin:
     """A process that has ended is replaced at the next call, after a pause that grows with each end."""
 
     def __init__(
-        self, settings: ConnectionSettings, fence: Fence, forking: ForkingProcess, monotonic: Callable[[], float]
+        self,
+        settings: ConnectionSettings,
+        fence: Fence,
+        forking: ForkingProcess,
+        monotonic: Callable[[], float],
+        namespace: str,
     ) -> None:
         self._settings = settings
         self._fence = fence
         self._forking = forking
         self._monotonic = monotonic
+        self._namespace = namespace
         self._starting = asyncio.Lock()
         self._process: ProcessHandle | None = None
         self._started = 0.0
@@ -91,7 +97,9 @@ class _IsolatedAdmin:
                 if self._left() > 0:
                     raise client_ended(self._settings, method, self._how, self._left())
                 try:
-                    self._process = await ProcessHandle.start(self._forking, self._settings, self._may_send)
+                    self._process = await ProcessHandle.start(
+                        self._forking, self._settings, self._may_send, self._namespace
+                    )
                 except OSError as error:  # too many files, threads or processes
                     raise client_ended(self._settings, method, str(error), _FIRST_PAUSE_SECONDS) from error
                 self._started = self._monotonic()

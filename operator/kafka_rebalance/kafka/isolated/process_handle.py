@@ -18,7 +18,9 @@ from typing import Any
 
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.isolated.client_process import MEMORY_BYTES, OUT_OF_MEMORY, call_content
+from kafka_rebalance.kafka.isolated.forking import TOO_MUCH_TOGETHER
 from kafka_rebalance.kafka.isolated.frames import HEAD_BYTES, Head, Kind, check_length, framed, head_of
+from kafka_rebalance.kafka.isolated.memory_bound import TOGETHER_BYTES
 from kafka_rebalance.kafka.isolated.reply_format import ReadAnswer, read_error
 from kafka_rebalance.kafka.settings import ConnectionSettings
 
@@ -42,7 +44,7 @@ class ForkingProcess:
         self._control: socket.socket | None = None
         self._lock = threading.Lock()
 
-    def fork(self) -> tuple[socket.socket, socket.socket, socket.socket]:
+    def fork(self, namespace: str) -> tuple[socket.socket, socket.socket, socket.socket]:
         """The sockets of a new process: pipe, stderr and lifeline. Blocks for some milliseconds."""
         (pipe, theirs), (errors, stderr), (lifeline, of_forking) = (socket.socketpair() for _ in range(3))
         with theirs, stderr, of_forking, self._lock:
@@ -50,7 +52,8 @@ class ForkingProcess:
                 self._start()
             assert self._control is not None  # noqa: S101 - for the type checker
             with contextlib.suppress(OSError):  # it has just ended; its closed sockets report that
-                socket.send_fds(self._control, [b"+"], [theirs.fileno(), stderr.fileno(), of_forking.fileno()])
+                given = [theirs.fileno(), stderr.fileno(), of_forking.fileno()]
+                socket.send_fds(self._control, [b"+" + namespace.encode()], given)
         return pipe, errors, lifeline
 
     def close(self) -> None:
@@ -68,7 +71,7 @@ class ForkingProcess:
     def _start(self) -> None:
         if self._control is not None:
             self._control.close()
-        self._control, theirs = socket.socketpair()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", f"{__package__}.forking", str(theirs.fileno())],
@@ -106,10 +109,10 @@ class ProcessHandle:
 
     @classmethod
     async def start(
-        cls, forking: ForkingProcess, settings: ConnectionSettings, may_send: Callable[[], bool]
+        cls, forking: ForkingProcess, settings: ConnectionSettings, may_send: Callable[[], bool], namespace: str
     ) -> "ProcessHandle":
         """Start a process for a client with these settings."""
-        pipe, errors, lifeline = await asyncio.to_thread(forking.fork)
+        pipe, errors, lifeline = await asyncio.to_thread(forking.fork, namespace)
         handle = cls(settings.bootstrap_servers, lifeline, may_send)
         lifeline.setblocking(False)
         errors.setblocking(False)
@@ -238,6 +241,11 @@ def exit_text(code: int) -> str:
     """How a process with this exit code has ended, as text for users."""
     if code == OUT_OF_MEMORY:
         return f"it needed more than {MEMORY_BYTES >> 20} MiB of memory"
+    if code == TOO_MUCH_TOGETHER:
+        return (
+            f"the clients of all inline connections together needed more than {TOGETHER_BYTES >> 20} MiB of memory, "
+            "and those of this namespace used most of it"
+        )
     if code < 0:
         with contextlib.suppress(ValueError):
             return f"it crashed ({signal.Signals(-code).name})"

@@ -65,6 +65,9 @@ def memory():
 class Clients(IsolatedClients):
     """With what tests look at."""
 
+    def connect(self, settings, fence, namespace="team"):
+        return super().connect(settings, fence, namespace)
+
     @property
     def forking(self):
         return self._forking._process.pid
@@ -320,7 +323,7 @@ class TestProcesses:
     async def test_one_that_cannot_be_started(self, clients, healthy, monkeypatch):
         """For example with too many open files. This is an error of the connection, and is retried."""
 
-        def fork(_):
+        def fork(*_):
             raise OSError("Too many open files")
 
         with monkeypatch.context() as patch:
@@ -362,7 +365,7 @@ from kafka_rebalance.kafka.settings import ConnectionSettings
 
 async def main():
     clients = IsolatedClients()
-    admin = clients.connect(ConnectionSettings(sys.argv[1]), Fence(lambda: True))
+    admin = clients.connect(ConnectionSettings(sys.argv[1]), Fence(lambda: True), "team")
     await admin.topic_ids(["t"])
     print(clients._forking._process.pid, flush=True)
     await asyncio.Event().wait()
