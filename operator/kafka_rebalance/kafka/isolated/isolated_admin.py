@@ -14,9 +14,11 @@ from kafka_rebalance.kafka.failures import client_ended
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.isolated.process_handle import ForkingProcess, ProcessEnded, ProcessHandle
 from kafka_rebalance.kafka.isolated.reply_format import ORDERS, READS
-from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.kafka.ports import CALL_SECONDS, KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
 
+_ORDER_SECONDS = CALL_SECONDS + 2
+"""A client that does not hang reports its own time-out first. Another owner may begin after 15 s."""
 _FIRST_PAUSE_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 60.0
 _STEADY_SECONDS = 600.0
@@ -79,7 +81,19 @@ class _IsolatedAdmin:
             await process.close()
 
     async def _order(self, method: str, *arguments: Any, **options: Any) -> Any:
-        return await self._fence.order(lambda: self._call(method, *arguments, **options))
+        return await self._fence.order(lambda: self._call_in_time(method, *arguments, **options))
+
+    async def _call_in_time(self, method: str, *arguments: Any, **options: Any) -> Any:
+        """End the process if it does not answer in time, so that it cannot send the order later."""
+        try:
+            async with asyncio.timeout(_ORDER_SECONDS):
+                return await self._call(method, *arguments, **options)
+        except TimeoutError:
+            how = f"it did not answer an order within {_ORDER_SECONDS:.0f} s"
+            if (process := self._process) is not None:
+                self._note_end(process, ProcessEnded(how))
+                process.end()
+            raise client_ended(self._settings, method, how, self._left()) from None
 
     async def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
         process = await self._running(method)

@@ -150,9 +150,13 @@ class ProcessHandle:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await asyncio.wait({self._reading})
-        with contextlib.suppress(OSError):
-            self._lifeline.shutdown(socket.SHUT_RDWR)  # which ends the process
+        self.end()
         await asyncio.wait({self._reading})
+
+    def end(self) -> None:
+        """End the process, also one that hangs: the forking process kills it."""
+        with contextlib.suppress(OSError):
+            self._lifeline.shutdown(socket.SHUT_RDWR)
 
     async def _read(self) -> None:
         how = ""

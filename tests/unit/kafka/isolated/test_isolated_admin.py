@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,11 @@ from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.fencing import Fence
-from kafka_rebalance.kafka.isolated import process_handle
+from kafka_rebalance.kafka.isolated import isolated_admin, process_handle
 from kafka_rebalance.kafka.isolated.isolated_admin import IsolatedClients
-from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp
+from kafka_rebalance.kafka.ports import CALL_SECONDS, ConfigChange, ConfigOp
 from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.reconcile import engines
 
 _MIB = 2**20
 LEADING = Fence(lambda: True)
@@ -252,6 +254,30 @@ class TestOrders:
         assert not idle.done()
         os.kill(clients.processes[0], signal.SIGKILL)
         await idle
+
+    async def test_without_an_answer_in_time_are_not_sent_later(self, clients, healthy, monkeypatch):
+        """Another owner may operate the cluster by then, while this operator leads all the time."""
+        monkeypatch.setattr(isolated_admin, "_ORDER_SECONDS", 0.5)
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        await states(admin)
+        (process,) = clients.processes
+        os.kill(process, signal.SIGSTOP)
+        with pytest.raises(Transient, match="did not answer an order") as lost:
+            await admin.alter_topic_configs(CHANGES)
+        assert lost.value.reason == "KafkaClientEnded"
+        await until("the process is ended", lambda: process not in clients.processes)
+        assert INCREMENTAL_ALTER_CONFIGS not in healthy.asked
+
+    async def test_end_in_time_also_if_no_process_starts(self, clients, healthy, monkeypatch):
+        monkeypatch.setattr(isolated_admin, "_ORDER_SECONDS", 0.2)
+        started = threading.Event()
+        monkeypatch.setattr(process_handle.ForkingProcess, "fork", lambda *_: started.wait(20))
+        with pytest.raises(Transient, match="did not answer an order"):
+            await clients.connect(ConnectionSettings(healthy.address), LEADING).alter_topic_configs(CHANGES)
+        started.set()
+
+    def test_have_time_for_the_error_of_the_client_and_end_before_another_owner_begins(self):
+        assert CALL_SECONDS < isolated_admin._ORDER_SECONDS < engines._LATE_SECONDS
 
 
 class TestProcesses:
