@@ -7,7 +7,7 @@ is written in pieces, because reading a piece holds the interpreter's lock.
 import functools
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
@@ -42,31 +42,59 @@ class _LogDirRow(NamedTuple):
     usable_bytes: int
 
 
-def _log_dir_rows(found: tuple[LogDir, ...]) -> list[_LogDirRow]:
-    return [
-        _LogDirRow(
-            one.path, list(one.replica_bytes.items()), list(one.future_bytes.items()), one.total_bytes, one.usable_bytes
-        )
-        for one in found
-    ]
+_SizedRows = Iterator[tuple[int, Any]]
+"""With how many rows of a piece each counts for."""
 
 
-def _log_dirs(rows: list[_LogDirRow]) -> tuple[LogDir, ...]:
-    return tuple(LogDir(row.path, dict(row.replica_bytes), dict(row.future_bytes), *row[3:]) for row in rows)
+def _chunks(numbers: Mapping[TopicPartition, int]) -> list[_Numbers]:
+    rows = list(numbers.items())
+    return [rows[start : start + _ROWS_OF_A_PIECE] for start in range(0, len(rows), _ROWS_OF_A_PIECE)]
+
+
+def _split_log_dirs(log_dirs: tuple[LogDir, ...]) -> _SizedRows:
+    yield 1, [_LogDirRow(one.path, [], [], one.total_bytes, one.usable_bytes) for one in log_dirs]
+    for one in log_dirs:
+        for chunk in _chunks(one.replica_bytes):
+            yield len(chunk), [_LogDirRow(one.path, chunk, [], one.total_bytes, one.usable_bytes)]
+        for chunk in _chunks(one.future_bytes):
+            yield len(chunk), [_LogDirRow(one.path, [], chunk, one.total_bytes, one.usable_bytes)]
+
+
+_LogDirParts = tuple[dict[TopicPartition, int], dict[TopicPartition, int], int, int]
+
+
+def _add_log_dirs(found: dict[str, _LogDirParts], rows: list[_LogDirRow]) -> None:
+    for row in rows:
+        replicas, future, *_ = found.setdefault(row.path, ({}, {}, row.total_bytes, row.usable_bytes))
+        replicas.update(row.replica_bytes)
+        future.update(row.future_bytes)
+
+
+def _log_dirs(found: dict[str, _LogDirParts]) -> tuple[LogDir, ...]:
+    return tuple(LogDir(path, *parts) for path, parts in found.items())
+
+
+def _split_numbers(numbers: Mapping[TopicPartition, int]) -> _SizedRows:
+    for chunk in _chunks(numbers) or [[]]:
+        yield max(len(chunk), 1), chunk
 
 
 class _Nested(NamedTuple):
-    """Values that contain partitions as keys: their type in JSON, their writer and their reader."""
+    """Values that contain partitions as keys, and may be long themselves.
+
+    ``in_json``: the type of a part. ``split`` a value into parts, ``add`` each part to a mapping, and make the value
+    of this mapping (``whole``).
+    """
 
     in_json: Any
-    write: Callable[[Any], Any]
-    read: Callable[[Any], Any]
-    rows_of_a_piece: int
+    split: Callable[[Any], _SizedRows]
+    add: Callable[[dict[Any, Any], Any], None]
+    whole: Callable[[dict[Any, Any]], Any]
 
 
 _NESTED = {
-    "log_dirs": _Nested(list[_LogDirRow], _log_dir_rows, _log_dirs, 1),
-    "committed_offsets": _Nested(_Numbers, lambda found: list(found.items()), dict, 50),
+    "log_dirs": _Nested(list[_LogDirRow], _split_log_dirs, _add_log_dirs, _log_dirs),
+    "committed_offsets": _Nested(_Numbers, _split_numbers, dict.update, dict),
 }
 
 
@@ -106,17 +134,34 @@ def written(method: str, answer: Any) -> Iterator[tuple[Kind, bytes]]:
         yield Kind.ANSWER, form.whole.dump_json(answer)
         return
     assert form.rows is not None  # noqa: S101 - for the type checker
-    rows = list(answer.items())
-    size = form.nested.rows_of_a_piece if form.nested else _ROWS_OF_A_PIECE
-    for start in range(0, len(rows), size):
-        piece = rows[start : start + size]
-        if form.nested:
-            piece = [(key, form.nested.write(value)) for key, value in piece]
+    for piece in _pieces(_rows(answer, form.nested)):
         yield Kind.ROWS, form.rows.dump_json(piece)
     errors = b""
     if form.errors is not None:
         errors = form.errors.dump_json([(key, _plain(error)) for key, error in answer.errors.items()])
     yield Kind.ANSWER, errors
+
+
+def _rows(answer: Mapping[Any, Any], nested: _Nested | None) -> _SizedRows:
+    for key, value in answer.items():
+        if nested is None:
+            yield 1, (key, value)
+        else:
+            for size, part in nested.split(value):
+                yield size, (key, part)
+
+
+def _pieces(rows: _SizedRows) -> Iterator[list[Any]]:
+    piece: list[Any] = []
+    count = 0
+    for size, row in rows:
+        if piece and count + size > _ROWS_OF_A_PIECE:
+            yield piece
+            piece, count = [], 0
+        piece.append(row)
+        count += size
+    if piece:
+        yield piece
 
 
 class ReadAnswer:
@@ -133,15 +178,19 @@ class ReadAnswer:
         if self._form.rows is None:
             raise ValueError("rows in an answer that has none")
         rows = self._form.rows.validate_json(content)
-        if self._form.nested:
-            rows = [(key, self._form.nested.read(value)) for key, value in rows]
-        self._rows.update(rows)
+        if self._form.nested is None:
+            self._rows.update(rows)
+            return
+        for key, part in rows:
+            self._form.nested.add(self._rows.setdefault(key, {}), part)
 
     def ended(self, content: bytes) -> Any:
         """The whole answer, with its last piece."""
         self._count(content)
         if self._form.whole is not None:
             return self._form.whole.validate_json(content)
+        if self._form.nested is not None:
+            self._rows = {key: self._form.nested.whole(value) for key, value in self._rows.items()}
         if self._form.errors is None:
             return self._rows
         errors = self._form.errors.validate_json(content)

@@ -45,6 +45,13 @@ ANSWERS = {
     "alter_topic_configs": {"t": None, "u": "INVALID_CONFIG: no"},
     "alter_broker_configs": {BrokerId(1): None},
 }
+REPLICAS = {TopicPartition("t", number): number for number in range(20_000)}
+LONG_VALUES = {
+    "log_dirs": Answers(
+        {BrokerId(1): (LogDir("/a", REPLICAS, {}, 5, 4), LogDir("/b", {}, REPLICAS)), BrokerId(2): ()}, {}
+    ),
+    "committed_offsets": Answers({"g": REPLICAS, "h": {}}, {}),
+}
 
 
 def read(method, pieces):
@@ -89,6 +96,20 @@ class TestAnswers:
         pieces = list(written("list_reassignments", answer))
         assert [kind for kind, _ in pieces] == [Kind.ROWS] * 3 + [Kind.ANSWER]
         assert read("list_reassignments", pieces) == answer
+
+    @pytest.mark.parametrize("method", LONG_VALUES)
+    def test_so_do_long_values(self, method):
+        """A server may claim one broker with very many replicas, or one group with very many offsets."""
+        pieces = list(written(method, LONG_VALUES[method]))
+        assert len(pieces) > 20
+        assert max(len(content) for _, content in pieces) < 64 * 1024
+        found = read(method, pieces)
+        assert found == LONG_VALUES[method]
+        assert types_in(found) == types_in(LONG_VALUES[method])
+
+    def test_short_values_share_pieces(self):
+        answer = Answers({f"g{number}": {TP: number} for number in range(2_500)}, {})
+        assert len(list(written("committed_offsets", answer))) == 4
 
     def test_all_pieces_count(self, monkeypatch):
         pieces = list(written("alter_topic_configs", {f"t{number}": "x" * 50 for number in range(2_500)}))
