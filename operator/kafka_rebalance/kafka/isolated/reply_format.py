@@ -43,7 +43,7 @@ class _LogDirRow(NamedTuple):
 
 
 _SizedRows = Iterator[tuple[int, Any]]
-"""With how many rows of a piece each counts for."""
+"""Each row with its size: the number of rows of a piece that it counts for."""
 
 
 def _chunks(numbers: Mapping[TopicPartition, int]) -> list[_Numbers]:
@@ -82,8 +82,8 @@ def _split_numbers(numbers: Mapping[TopicPartition, int]) -> _SizedRows:
 class _Nested(NamedTuple):
     """Values that contain partitions as keys, and may be long themselves.
 
-    ``in_json``: the type of a part. ``split`` a value into parts, ``add`` each part to a mapping, and make the value
-    of this mapping (``whole``).
+    ``in_json``: the type of a part. ``split`` cuts a value into parts, ``add`` adds a part to a mapping, and ``whole``
+    makes the value from this mapping.
     """
 
     in_json: Any
