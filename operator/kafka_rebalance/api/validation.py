@@ -50,8 +50,15 @@ def validate(model: type[_Model], value: Any, path: str) -> _Model:
         raise Refused(Reason.INVALID_SPEC, f"{path}: is nested too deeply") from error
     except ValidationError as error:
         problems = _first_causes(error.errors(include_url=False))
+        if any(_exceeds_the_depth_of_the_parser(problem) for problem in problems):
+            raise Refused(Reason.INVALID_SPEC, f"{path}: is nested too deeply") from error
         lines = [f"{_path(path, problem['loc'])}: {_sentence(model, problem)}" for problem in problems]
         raise Refused(Reason.INVALID_SPEC, "; ".join(dict.fromkeys(lines))) from error
+
+
+def _exceeds_the_depth_of_the_parser(problem: ErrorDetails) -> bool:
+    """Whether pydantic's parser gave up at its own depth, 200 levels, which json.dumps may write without an error."""
+    return problem["type"] == "json_invalid" and "recursion limit" in problem["msg"]
 
 
 def _first_causes(problems: list[ErrorDetails]) -> list[ErrorDetails]:

@@ -76,9 +76,11 @@ def test_a_value_that_is_not_json_is_refused() -> None:
         parse_spec({**KAFKA, "priority": float("nan")})
 
 
-def test_what_is_nested_too_deeply_is_refused() -> None:
+@pytest.mark.parametrize("levels", [250, 100_000])
+def test_what_is_nested_too_deeply_is_refused(levels: int) -> None:
+    """Beyond 200 levels pydantic's parser refuses, and far beyond Python's recursion limit json.dumps does."""
     priority: list[Any] = []
-    for _ in range(2000):
+    for _ in range(levels):
         priority = [priority]
     with pytest.raises(Refused, match=r"^spec: is nested too deeply"):
         parse_spec({**KAFKA, "priority": priority})
