@@ -36,9 +36,9 @@ def collect_rarely() -> None:
 
 @contextmanager
 def kept_for_long(values: int) -> Iterator[None]:
-    """What is made in this context is never searched for cycles, like all that was there before; if it is large.
+    """Exclude all objects that exist at the end of this context from the garbage collector, if ``values`` is large.
 
-    Not for what is made again and again: a cycle in it would stay for ever.
+    Do not use it for objects that are made repeatedly: their reference cycles would never be freed.
     """
     with without_collector():
         yield

@@ -14,8 +14,8 @@ MOST_ROWS = 50
 class OutsideReason(StrEnum):
     """Why a broker stays outside of a band.
 
-    PartitionTooLarge: one of its partitions alone uses more than the band allows. The next four say what alone stands
-    in the way of steps that were tried, in this order: the rack rule, the movement budget, the capacity limit of other
+    PartitionTooLarge: one of its partitions alone uses more than the band allows. The next four name the only
+    obstacle to steps that were tried, in this order: the rack rule, the movement budget, the capacity limit of other
     brokers, even counts (of all topics or of each). NoExchangeFound: the search found no step; there may be one.
     """
 
@@ -72,7 +72,7 @@ class OutsideBroker:
 class LoadOutcome:
     """The resources in order of priority, the bytes that the plan copies, and a lower bound on them.
 
-    The bound is for plans with counts as even and no more use above the bands; it says nothing of the best plan.
+    The bound holds for plans with counts as even and at most the same use above the bands. Other plans may copy less.
     ``brokers`` are the target brokers. ``outside`` are those that stay above a band, at most ``MOST_ROWS``.
     """
 

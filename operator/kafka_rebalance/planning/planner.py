@@ -12,10 +12,11 @@ This is the strategy MinimalMovement; each other strategy is a module in ``strat
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 
+from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.goals import Balance, Strategy
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.planning.budget.movement_budget import best_within_budget, exceeds, trimmed
@@ -41,6 +42,7 @@ from kafka_rebalance.planning.topics.topic_balance import balanced_by_topic, une
 from kafka_rebalance.reasons import Reason
 
 
+@without_collector()
 def plan(request: PlanRequest) -> Plan:
     """The plan of the requested strategy, with its certificate. Raises Refused when the request contradicts itself."""
     if request.strategy is Strategy.ASSIGNMENT:
@@ -177,19 +179,18 @@ _STRATEGIES: Mapping[Strategy, Callable[[PlanRequest, Encoded], Solution]] = {
 def _changed(encoded: Encoded, lists: Indices) -> tuple[PlannedPartition, ...]:
     """The partitions whose list changes."""
     instance = encoded.instance
-    begin = np.cumsum(instance.rf) - instance.rf
     if instance.shrinks:
         kept = instance.rf == instance.list_length
         same = lists[np.repeat(kept, instance.rf)] == instance.broker_of_slot[kept[instance.partition_of_slot]]
         differs = ~kept
         differs[np.repeat(np.flatnonzero(kept), instance.rf[kept])[~same]] = True
-        changed = np.flatnonzero(differs)
     else:
-        changed = np.unique(instance.partition_of_slot[lists != instance.broker_of_slot])
-    ends = (begin + instance.rf)[changed].tolist()
-    flat = encoded.ids(lists)
+        differs = np.zeros(len(instance.rf), dtype=np.bool_)
+        differs[instance.partition_of_slot[lists != instance.broker_of_slot]] = True
+    changed = np.flatnonzero(differs)
+    ids = iter(encoded.ids(lists[np.repeat(differs, instance.rf)]))
     partitions = map(encoded.partitions.__getitem__, changed.tolist())
     return tuple(
-        PlannedPartition(p.tp, p.replicas, flat[a:b], p.topic_id, p.size_bytes)
-        for p, a, b in zip(partitions, begin[changed].tolist(), ends, strict=True)
+        PlannedPartition(p.tp, p.replicas, tuple(islice(ids, length)), p.topic_id, p.size_bytes)
+        for p, length in zip(partitions, instance.rf[changed].tolist(), strict=True)
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from kafka_rebalance.planning.load.array_types import Floats, Ints
 from kafka_rebalance.planning.load.load_problem import LoadProblem
+from kafka_rebalance.planning.problem.copies import in_order
 
 
 def bytes_bound(problem: LoadProblem, before: Floats, excess: Floats, leaves: Ints) -> int:
@@ -25,7 +26,7 @@ def bytes_bound(problem: LoadProblem, before: Floats, excess: Floats, leaves: In
     cost = np.where(shrinks, 0.0, a.size)[partition]  # dropping a replica copies nothing
     eligible = a.eligible[a.homes]
     certain = float(cost[~eligible].sum())
-    order = np.argsort(a.homes, kind="stable")
+    order = in_order(a.homes)
     begin = np.searchsorted(a.homes[order], np.arange(len(before) + 1))
     per_broker = np.zeros((len(before), len(excess) + 1))
     pieces: list[list[tuple[Floats, Floats]]] = [[] for _ in excess]

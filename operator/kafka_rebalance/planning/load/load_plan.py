@@ -18,6 +18,7 @@ from kafka_rebalance.planning.load.load_problem import UNLIMITED, LoadProblem, l
 from kafka_rebalance.planning.load.load_state import TINY, LoadArrays, LoadState, at_home, revalue
 from kafka_rebalance.planning.load.relief import give, relieve
 from kafka_rebalance.planning.load.take_back import lead_again, take_back
+from kafka_rebalance.planning.problem.copies import in_order
 from kafka_rebalance.planning.problem.encoding import Encoded
 from kafka_rebalance.planning.problem.instance import Indices, Instance
 from kafka_rebalance.planning.problem.request import PlanRequest
@@ -142,7 +143,7 @@ class _Search:
         use = use_of(self._problem, a.start, lists) * a.inverse
         held = np.bincount(lists, minlength=brokers)
         most = int(held.max()) + (64 if a.keep_counts else int(held.max()) * 2 + 64)
-        order = np.argsort(lists, kind="stable")
+        order = in_order(lists)
         place = np.empty(len(lists), dtype=np.int32)
         place[order] = np.arange(len(lists)) - np.repeat(np.cumsum(held) - held, held)
         member = np.full((brokers, most), -1, dtype=np.int32)

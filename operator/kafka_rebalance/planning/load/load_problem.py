@@ -39,8 +39,8 @@ def load_problem(request: PlanRequest, encoded: Encoded) -> LoadProblem:
     follows, leads = uses(encoded.partitions, resources, size, instance.rf)
     disk = resources.index(LoadResource.DISK) if LoadResource.DISK in resources else -1
     home_bytes = _home_bytes(encoded, size)
-    moving = {p.tp for p in encoded.partitions}
-    fixed = use_in_place([p for p in request.partitions if p.tp not in moving], resources, encoded.brokers)
+    staying = [p for p in request.partitions if p.pinned or not p.has_leader]
+    fixed = use_in_place(staying, resources, encoded.brokers)
     total = (follows * instance.rf[:, None] + leads).sum(axis=0) + fixed[instance.eligible].sum(axis=0)
     capacity = _capacities(request.capacities, resources, encoded.brokers)
     share = _shares(total, capacity, instance.eligible)

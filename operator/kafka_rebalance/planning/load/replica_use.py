@@ -1,6 +1,7 @@
 """What replicas use of each resource, and what brokers carry now. Needs no compiled code."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -15,7 +16,8 @@ def uses(
 ) -> tuple[Floats, Floats]:
     """What each replica uses, and what the leader uses besides [P, R]."""
     none = (0.0,) * len(resources)
-    loads = np.array([p.loads or none for p in partitions], dtype=np.float64).reshape(len(partitions), len(resources))
+    rows = chain.from_iterable(p.loads or none for p in partitions)
+    loads = np.fromiter(rows, dtype=np.float64).reshape(len(partitions), len(none))
     follows, leads = np.zeros_like(loads), np.zeros_like(loads)
     written = np.array([p.written for p in partitions], dtype=np.float64)
     for resource in (LoadResource.LEADER_BYTES_IN, LoadResource.BYTES_IN):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from operator import attrgetter, eq, gt, ne
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ _INT32 = range(-(2**31), 2**31)
 
 _LARGEST = 2**50
 """Sizes are capped at one pebibyte."""
+
+_REPLICAS = attrgetter("replicas")
 
 NOWHERE = 2**31
 """The first id of the brokers that do not exist, for added replicas."""
@@ -52,14 +55,17 @@ class Encoded:
 def build(request: PlanRequest) -> Encoded:
     """Check the request and encode it. Raises Refused naming the partition, broker or goal at fault."""
     _check_goals(request)
-    partitions = [p for p in request.partitions if p.counts]
-    if any(before.tp > after.tp for before, after in pairwise(partitions)):
-        partitions.sort(key=lambda p: p.tp)
+    partitions = [p for p in request.partitions if p.has_leader or p.pinned]
+    tps = [p.tp for p in partitions]
+    if any(map(gt, tps, tps[1:])):
+        partitions.sort(key=attrgetter("tp"))
+        tps.sort()
     _check_brokers(request)
-    _refuse_doubled(partitions)
+    _refuse_doubled(tps)
     pinned = [p for p in partitions if p.pinned]
     partitions = [p for p in partitions if not p.pinned] if pinned else partitions
-    _check_ids([*partitions, *pinned])
+    _check_ids(partitions)
+    _check_ids(pinned)
     rf = _replication_factors(request, partitions)
     _check_factors(partitions, rf, request)
     listed, flat = _lists(partitions, rf)
@@ -77,7 +83,7 @@ def build(request: PlanRequest) -> Encoded:
         broker_of,
         request.goals.rack_awareness,
         topic=_topics(partitions),
-        size=np.fromiter((min(p.size_bytes, _LARGEST) for p in partitions), dtype=np.int64, count=len(partitions)),
+        size=_sizes(partitions),
         list_length=listed,
         fixed_replicas=np.bincount(np.searchsorted(ids, staying), minlength=len(ids)),
         fixed_leaders=np.bincount(np.searchsorted(ids, leading), minlength=len(ids)),
@@ -87,13 +93,27 @@ def build(request: PlanRequest) -> Encoded:
 
 def _topics(partitions: list[PartitionInput]) -> Ints:
     """The topic number of each partition [P]; partitions are sorted by topic."""
-    begins = (before.tp.topic != after.tp.topic for before, after in pairwise(partitions))
+    topics = [p.tp.topic for p in partitions]
+    begins = map(ne, topics, topics[1:])
     return np.cumsum(np.fromiter(chain((0,), begins), dtype=np.int64, count=max(1, len(partitions)))[: len(partitions)])
+
+
+def _sizes(partitions: list[PartitionInput]) -> Ints:
+    """The bytes of one replica of each partition [P], at most ``_LARGEST``."""
+    sizes = [p.size_bytes for p in partitions]
+    if max(sizes, default=0) > _LARGEST:
+        sizes = [min(size, _LARGEST) for size in sizes]
+    return np.array(sizes, dtype=np.int64)
+
+
+def _lengths(partitions: list[PartitionInput]) -> Ints:
+    """The number of replicas that each partition has now [P]."""
+    return np.fromiter(map(len, map(_REPLICAS, partitions)), dtype=np.int64, count=len(partitions))
 
 
 def _replication_factors(request: PlanRequest, partitions: list[PartitionInput]) -> Ints:
     """The target replication factor of each partition [P]."""
-    listed = np.fromiter((len(p.replicas) for p in partitions), dtype=np.int64, count=len(partitions))
+    listed = _lengths(partitions)
     if request.strategy is Strategy.PREFERRED_LEADERS or request.replication_factor is None:
         return listed
     if request.strategy is Strategy.ASSIGNMENT:
@@ -104,8 +124,7 @@ def _replication_factors(request: PlanRequest, partitions: list[PartitionInput])
 
 def _lists(partitions: list[PartitionInput], rf: Ints) -> tuple[Ints, Ints]:
     """The length of each list [P], and all lists flat; those that grow get brokers that do not exist."""
-    listed = np.fromiter((len(p.replicas) for p in partitions), dtype=np.int64, count=len(partitions))
-    lists = (p.replicas for p in partitions)
+    listed, lists = _lengths(partitions), map(_REPLICAS, partitions)
     grow = np.maximum(rf - listed, 0)
     if not grow.any():
         return listed, np.fromiter(chain.from_iterable(lists), dtype=np.int64, count=int(listed.sum()))
@@ -154,13 +173,17 @@ def _check_brokers(request: PlanRequest) -> None:
         raise Refused(Reason.INVALID_BROKER, f"broker {impossible[0]} has an id of more than 32 bits")
 
 
-def _refuse_doubled(partitions: list[PartitionInput]) -> None:
-    for before, after in pairwise(partitions):
-        if before.tp == after.tp:
-            raise Refused(Reason.DUPLICATE_PARTITION, f"topic-partition {after.tp} is listed more than once")
+def _refuse_doubled(tps: list[TopicPartition]) -> None:
+    if any(map(eq, tps, tps[1:])):
+        doubled = next(tp for tp, after in pairwise(tps) if tp == after)
+        raise Refused(Reason.DUPLICATE_PARTITION, f"topic-partition {doubled} is listed more than once")
 
 
 def _check_ids(partitions: list[PartitionInput]) -> None:
+    if all(map(_REPLICAS, partitions)):
+        ids = set(chain.from_iterable(map(_REPLICAS, partitions)))
+        if not ids or (min(ids) in _INT32 and max(ids) in _INT32):
+            return
     for p in partitions:
         if not p.replicas:
             raise Refused(Reason.NO_REPLICAS, f"topic-partition {p.tp} has no replicas")
@@ -172,16 +195,22 @@ def _check_factors(partitions: list[PartitionInput], rf: Ints, request: PlanRequ
     """Refuse more replicas than eligible brokers, and fewer than min.insync.replicas."""
     targets = len(request.targets)
     places = request.strategy not in (Strategy.PREFERRED_LEADERS, Strategy.ASSIGNMENT)
-    for p, factor in zip(partitions, rf.tolist(), strict=True):
-        if places and factor > targets:
-            raise Refused(
-                Reason.INSUFFICIENT_BROKERS,
-                f"topic-partition {p.tp} needs {factor} replicas, only {targets} eligible brokers: "
-                f"{sorted(request.targets)}",
-            )
-        if factor < min(len(p.replicas), p.min_insync):
-            told = f"topic-partition {p.tp} needs {p.min_insync} in-sync replicas (min.insync.replicas)"
-            raise Refused(Reason.BELOW_MIN_INSYNC_REPLICAS, f"{told} and would have {factor}")
+    insync = np.array([p.min_insync for p in partitions], dtype=np.int64)
+    wrong = rf < np.minimum(_lengths(partitions), insync)
+    if places:
+        wrong |= rf > targets
+    if not wrong.any():
+        return
+    first = int(wrong.argmax())
+    p, factor = partitions[first], int(rf[first])
+    if places and factor > targets:
+        raise Refused(
+            Reason.INSUFFICIENT_BROKERS,
+            f"topic-partition {p.tp} needs {factor} replicas, only {targets} eligible brokers: "
+            f"{sorted(request.targets)}",
+        )
+    told = f"topic-partition {p.tp} needs {p.min_insync} in-sync replicas (min.insync.replicas)"
+    raise Refused(Reason.BELOW_MIN_INSYNC_REPLICAS, f"{told} and would have {factor}")
 
 
 def _check_lists(partitions: list[PartitionInput], rf: Ints, broker_of: NDArray[np.integer]) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from kafka_rebalance.model.load_outcome import LoadOutcome
 from kafka_rebalance.model.plan import Certificate, Imbalance, Spread
+from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.instance import Indices, Instance
 
 
@@ -25,6 +26,8 @@ class Solution:
 
 def new_copies(present: Instance, lists: Indices) -> int:
     """Number of replicas in these lists on brokers that do not hold the partition now."""
+    if not present.shrinks:
+        return Copies.of_lists(present, lists).moves()
     partition_of = np.repeat(np.arange(len(present.rf)), present.rf)
     held = present.partition_of_slot.astype(np.int64) * present.brokers + present.broker_of_slot
     return int((~np.isin(partition_of * present.brokers + lists, held)).sum())

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kafka_rebalance.planning.problem.copies import Copies
+from kafka_rebalance.planning.problem.copies import Copies, in_order
 from kafka_rebalance.planning.problem.instance import Ints
 
 _TURNS = 8
@@ -26,7 +26,7 @@ def fewer_bytes(copies: Copies) -> Copies:
     # Take back what moves for balance, and move the smallest partitions instead.
     found = Copies.of_lists(instance, copies.broker_of_slot)
     found.broker_of_slot[moved] = instance.broker_of_slot[moved]
-    by_broker = np.argsort(instance.broker_of_slot, kind="stable")
+    by_broker = in_order(instance.broker_of_slot)
     begin = np.searchsorted(instance.broker_of_slot[by_broker], np.arange(instance.brokers + 1))
     for a in np.unique(home).tolist():
         slots = by_broker[begin[a] : begin[a + 1]]
