@@ -6,11 +6,14 @@ RebalanceError             a reason, which becomes a condition's reason, and a m
 └── Refused                the request is invalid: an unknown broker, fewer brokers than replicas
 """
 
+from kafka_rebalance.printable_text import printable
+
 
 class RebalanceError(Exception):
     """Why a rebalance cannot continue, in words for the person who reads it at 3 a.m."""
 
     def __init__(self, reason: str, message: str) -> None:
+        message = printable(message, kept="\n")
         super().__init__(message)
         self.reason = reason
         self.message = message

@@ -28,15 +28,21 @@ def _topic(name, error=3, *partitions):
 
 
 class HostileServer:
-    """Answers Metadata as a healthy broker, unless told otherwise, and never any other request.
+    """Answers ApiVersions and Metadata, by default as a healthy broker. Does not answer other requests.
 
-    ``topic``: the name in the answer to the client's first request; empty: that answer has no topic. ``brokers``: how
-    many it claims. ``long``: announces an answer of so many MiB and a byte, and never sends that byte. ``partitions``:
-    of each topic.
+    - ``topic``: name of the topic in the answer to the first Metadata request of the client. None is a null name; with
+      an empty name, the answer has no topic.
+    - ``host``: host of each broker in the answers to Metadata. None is a null host.
+    - ``brokers``: number of brokers in the answers to Metadata. All have the port of this server.
+    - ``unfinished_mib``: size in MiB of the answer to each request. The announced size is one byte more, and this byte
+      is never sent. 0: answers are complete.
+
+    ``partitions`` has the number of partitions of each topic that exists, by name. ``asked`` has the API key of each
+    request received, in order. ``address`` is host:port.
     """
 
-    def __init__(self, *, topic=_NO_TOPIC, host="127.0.0.1", brokers=1, long=0):
-        self.topic, self.host, self.brokers, self.long = topic, host, brokers, long
+    def __init__(self, *, topic=_NO_TOPIC, host="127.0.0.1", brokers=1, unfinished_mib=0):
+        self.topic, self.host, self.brokers, self.unfinished_mib = topic, host, brokers, unfinished_mib
         self.asked = []
         self.partitions = {}
         self.address = ""
@@ -57,16 +63,16 @@ class HostileServer:
                 request = await reader.readexactly(size)
                 key, version, correlation = struct.unpack(">hhi", request[:8])
                 self.asked.append(key)
-                if self.long:
-                    await self._announce(writer)
+                if self.unfinished_mib:
+                    await self._leave_unfinished(writer)
                 elif key == API_VERSIONS:
                     self._write(writer, correlation, self._versions(version))
                 elif key == METADATA:
                     self._write(writer, correlation, self._metadata(request))
 
-    async def _announce(self, writer):
-        writer.write(_int(self.long * _MIB + 1))
-        for _ in range(self.long):
+    async def _leave_unfinished(self, writer):
+        writer.write(_int(self.unfinished_mib * _MIB + 1))
+        for _ in range(self.unfinished_mib):
             writer.write(bytes(_MIB))
             await writer.drain()
 

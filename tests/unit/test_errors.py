@@ -8,6 +8,12 @@ from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.kube.api_errors import Conflict
 
 
+class TestMessage:
+    def test_it_controls_no_terminal(self) -> None:
+        """It quotes names of servers, and values of resources and files."""
+        assert Refused("SomeReason", "topic \x1b]0;x\x07,\nline").message == "topic \\x1b]0;x\\x07,\nline"
+
+
 class TestPickling:
     """A plan is made in a child process: what it raises arrives as it was raised."""
 

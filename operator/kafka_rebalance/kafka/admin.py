@@ -1,13 +1,14 @@
 """`KafkaAdmin` over the two client libraries.
 
 Two rules hold for every caller. A partition in flight is sent nothing but a cancellation: redirecting it leaves stale
-removals behind, or wedges it for ever (`docs/kafka-behaviour.md`). And every order passes the fence.
+removals behind, or leaves it stuck permanently (`docs/kafka-behaviour.md`). And every order passes the fence.
 """
 
 import dataclasses
 from collections.abc import Collection, Mapping
 
 from kafka_rebalance.errors import Permanent, Transient
+from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.confluent import ConfluentClient
 from kafka_rebalance.kafka.consumer_groups import committed_offsets
 from kafka_rebalance.kafka.fencing import Fence
@@ -38,7 +39,8 @@ def connect(settings: ConnectionSettings, fence: Fence | None = None) -> KafkaAd
     """
     fence = fence or Fence(is_leader=lambda: True)
     tokens = TokenSource(settings.oauth) if settings.oauth else None
-    return _Admin(ConfluentClient(settings, tokens), ReassignmentClient(settings, tokens, fence.check), fence)
+    access = ClientAccess(settings, tokens, fence.check)
+    return _Admin(ConfluentClient(access), ReassignmentClient(access), fence)
 
 
 class _Admin:

@@ -21,6 +21,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ListOffsetsResultInfo, OffsetSpec, ResourceType
 
 from kafka_rebalance.errors import Permanent, RebalanceError
+from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.confluent_values import (
     AUTHENTICATION,
     AUTHORIZATION,
@@ -28,24 +29,18 @@ from kafka_rebalance.kafka.confluent_values import (
     NO_ANSWER,
     by_leader,
     changed_resource,
+    checked,
     config_values,
     merged,
     offset_ranges,
     operation_name,
     outcome,
     partition_states,
+    within,
 )
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
-from kafka_rebalance.kafka.oauth_tokens import TokenSource
-from kafka_rebalance.kafka.ports import (
-    CALL_SECONDS,
-    AlterCode,
-    Answers,
-    ConfigChange,
-    ConfigValue,
-    OffsetRange,
-)
-from kafka_rebalance.kafka.settings import ConnectionSettings, librdkafka_config
+from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, Answers, ConfigChange, ConfigValue, OffsetRange
+from kafka_rebalance.kafka.settings import librdkafka_config
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 
@@ -65,11 +60,12 @@ _CLOSE_SECONDS = 1.0
 
 
 class ConfluentClient:
-    """One cluster through librdkafka. ``tokens`` are required for OAUTHBEARER."""
+    """One cluster through librdkafka."""
 
-    def __init__(self, settings: ConnectionSettings, tokens: TokenSource | None = None) -> None:
-        self._settings = settings
-        self._tokens = tokens
+    def __init__(self, access: ClientAccess) -> None:
+        self._settings = access.settings
+        self._tokens = access.tokens
+        self._checked = partial(checked, access.before_order)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kafka-confluent")
         self._state = threading.Lock()
         self._building = threading.Lock()
@@ -83,7 +79,7 @@ class ConfluentClient:
     async def reach(self) -> None:
         """Connect, or raise why that is not possible."""
         nothing = TopicCollection([_NO_TOPIC])
-        await self.ask_all("connect", lambda a: a.describe_topics(nothing, **_for(REQUEST_SECONDS)))
+        await self.ask_all("connect", lambda a: a.describe_topics(nothing, **within(REQUEST_SECONDS)))
 
     async def describe_partitions(self, topics: Collection[str] | None) -> Answers[TopicPartition, PartitionState, str]:
         """Partitions from metadata, without reassignments; unknown topics are absent."""
@@ -91,7 +87,7 @@ class ConfluentClient:
         if not names:
             return Answers()
         wanted = TopicCollection(names)
-        answers = await self.ask_all("describe topics", lambda a: a.describe_topics(wanted, **_for(REQUEST_SECONDS)))
+        answers = await self.ask_all("describe topics", lambda a: a.describe_topics(wanted, **within(REQUEST_SECONDS)))
         errors = {
             name: self.failure(f"describe topic {name}", answer)
             for name, answer in answers.items()
@@ -113,7 +109,7 @@ class ConfluentClient:
         wanted = TopicCollection(sorted(set(topics)))
         answers = await self.ask_all(
             "ask what is permitted",
-            lambda a: a.describe_topics(wanted, include_authorized_operations=True, **_for(REQUEST_SECONDS)),
+            lambda a: a.describe_topics(wanted, include_authorized_operations=True, **within(REQUEST_SECONDS)),
         )
         found: dict[str, frozenset[str]] = {}
         errors: dict[str, RebalanceError] = {}
@@ -132,7 +128,7 @@ class ConfluentClient:
         answered = await self._one(
             "elect leaders",
             # confluent-kafka 2.16 raises SystemError for any time-out given here; socket.timeout.ms bounds the call.
-            lambda a: a.elect_leaders(ElectionType.PREFERRED, wanted),
+            self._checked(lambda a: a.elect_leaders(ElectionType.PREFERRED, wanted)),
         )
         codes = dict.fromkeys(partitions, AlterCode.UNKNOWN)
         for partition, error in answered.items():
@@ -148,7 +144,7 @@ class ConfluentClient:
             return Answers()
         action = "describe topic configs"
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in sorted(set(topics))]
-        answers = await self.ask_all(action, lambda a: a.describe_configs(resources, **_for(REQUEST_SECONDS)))
+        answers = await self.ask_all(action, lambda a: a.describe_configs(resources, **within(REQUEST_SECONDS)))
         found: dict[str, dict[str, ConfigValue]] = {}
         errors: dict[str, RebalanceError] = {}
         for resource, answer in answers.items():
@@ -166,7 +162,7 @@ class ConfluentClient:
         resources = [ConfigResource(ResourceType.BROKER, str(broker)) for broker in sorted(set(brokers))]
         answers = await self.ask_all(
             action,
-            lambda a: merged(a.describe_configs([r], **_for(BROKER_SECONDS)) for r in resources),
+            lambda a: merged(a.describe_configs([r], **within(BROKER_SECONDS)) for r in resources),
             of_one_broker=True,
         )
         found: dict[BrokerId, dict[str, ConfigValue]] = {}
@@ -185,7 +181,8 @@ class ConfluentClient:
             return {}
         resources = [changed_resource(ResourceType.TOPIC, topic, wanted) for topic, wanted in sorted(changes.items())]
         answers = await self.ask_all(
-            "alter topic configs", lambda a: a.incremental_alter_configs(resources, **_for(REQUEST_SECONDS))
+            "alter topic configs",
+            self._checked(lambda a: a.incremental_alter_configs(resources, **within(REQUEST_SECONDS))),
         )
         return {resource.name: self._error_text(answer) for resource, answer in answers.items()}
 
@@ -193,12 +190,13 @@ class ConfluentClient:
         self, changes: Mapping[BrokerId, Collection[ConfigChange]]
     ) -> dict[BrokerId, str | None]:
         """One call per broker (librdkafka takes no more), issued together."""
+        seconds = within(BROKER_SECONDS)
         resources = [
             changed_resource(ResourceType.BROKER, str(broker), wanted) for broker, wanted in sorted(changes.items())
         ]
         answers = await self.ask_all(
             "alter broker configs",
-            lambda a: merged(a.incremental_alter_configs([r], **_for(BROKER_SECONDS)) for r in resources),
+            self._checked(lambda a: merged(a.incremental_alter_configs([r], **seconds) for r in resources)),
             of_one_broker=True,
         )
         return {BrokerId(int(resource.name)): self._error_text(answer) for resource, answer in answers.items()}
@@ -243,7 +241,7 @@ class ConfluentClient:
             read[tp] = time.monotonic()
 
         def ask(admin: AdminClient) -> dict[ClientPartition, Future[ListOffsetsResultInfo]]:
-            calls = (admin.list_offsets(dict.fromkeys(group, spec), **_for(REQUEST_SECONDS)) for group in groups)
+            calls = (admin.list_offsets(dict.fromkeys(group, spec), **within(REQUEST_SECONDS)) for group in groups)
             futures = {partition: future for call in calls for partition, future in call.items()}
             for partition, future in futures.items():
                 # Called as librdkafka delivers the answer; `_collect` wakes up later.
@@ -386,7 +384,3 @@ class ConfluentClient:
 
     def _error_text(self, answer: object) -> str | None:
         return self._settings.redact(f"{answer.name()}: {answer.str()}") if isinstance(answer, KafkaError) else None
-
-
-def _for(seconds: float) -> dict[str, float]:
-    return {"request_timeout": seconds}

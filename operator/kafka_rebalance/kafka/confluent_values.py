@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartitionInfo
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import (
     AclOperation,
+    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -22,6 +23,8 @@ from confluent_kafka.admin import ConfigSource as ClientSource
 from kafka_rebalance.kafka.ports import AlterCode, ConfigChange, ConfigOp, ConfigSource, ConfigValue, OffsetRange
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+
+V = TypeVar("V")
 
 NO_ANSWER = {
     KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are spelled so
@@ -157,3 +160,18 @@ def outcome(future: Future[Any]) -> Any:
 def merged(calls: Iterable[Mapping[ConfigResource, Future[Any]]]) -> dict[ConfigResource, Future[Any]]:
     """The futures of several calls together."""
     return {resource: future for futures in calls for resource, future in futures.items()}
+
+
+def checked(check: Callable[[], None], ask: Callable[[AdminClient], V]) -> Callable[[AdminClient], V]:
+    """A call that is checked right before, in its thread."""
+
+    def send(admin: AdminClient) -> V:
+        check()
+        return ask(admin)
+
+    return send
+
+
+def within(seconds: float) -> dict[str, float]:
+    """The time-out of a call."""
+    return {"request_timeout": seconds}

@@ -38,6 +38,6 @@ class Fence:
         return await asyncio.shield(task)
 
     async def wait_until_idle(self) -> None:
-        """Return when no order is under way: each ends within ``kafka.ports.CALL_SECONDS`` and 2 s."""
+        """Return when no order is under way: each ends within ``kafka.ports.CALL_SECONDS`` + 2 s."""
         if self._under_way:
             await asyncio.wait(self._under_way)

@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, too_old, unreachable
-from kafka_rebalance.kafka.oauth_tokens import TokenSource
 from kafka_rebalance.kafka.ports import (
     CALL_SECONDS,
     AlterCode,
@@ -36,7 +36,7 @@ from kafka_rebalance.kafka.python_client import (
     TokenProvider,
     client_errors,
 )
-from kafka_rebalance.kafka.settings import ConnectionSettings, kafka_python_config
+from kafka_rebalance.kafka.settings import kafka_python_config
 from kafka_rebalance.model.topology import Broker, BrokerId, ReplicaKey, Replicas, TopicPartition
 
 T = TypeVar("T")
@@ -76,21 +76,12 @@ _DIR_CODES: dict[int, LogDirCode] = {
 
 
 class ReassignmentClient:
-    """One cluster through kafka-python. ``tokens`` are required for OAUTHBEARER.
+    """One cluster through kafka-python. Requests that alter reassignments or log dirs are orders."""
 
-    ``before_order`` is called, in a thread, right before each request that alters reassignments or log dirs; if it
-    raises, nothing is sent.
-    """
-
-    def __init__(
-        self,
-        settings: ConnectionSettings,
-        tokens: TokenSource | None = None,
-        before_order: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._settings = settings
-        self._tokens = tokens
-        self._before_order = before_order
+    def __init__(self, access: ClientAccess) -> None:
+        self._settings = access.settings
+        self._tokens = access.tokens
+        self._before_order = access.before_order
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kafka-reassignment")
         self._client: PythonClient | None = None
         self._building = asyncio.Lock()

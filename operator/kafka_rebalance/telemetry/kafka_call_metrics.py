@@ -13,7 +13,7 @@ _SECONDS = (0.01, 0.05, 0.25, 1, 5, 10)
 
 
 class KafkaCallMetrics:
-    """Counters that last as long as the process."""
+    """Counters of each cluster, which last as long as a client of the cluster: any server may claim any id."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._calls = Counter(
@@ -35,6 +35,19 @@ class KafkaCallMetrics:
             (*CALL, "answer"),
             registry=registry,
         )
+        self._clients = Tally[str]()
+
+    def connected(self, cluster_id: str) -> None:
+        """A client has found out the id of its cluster."""
+        self._clients[cluster_id] += 1
+
+    def closed(self, cluster_id: str) -> None:
+        """A client of this cluster was closed, and will make no calls that count for it."""
+        self._clients[cluster_id] -= 1
+        if not self._clients[cluster_id]:
+            del self._clients[cluster_id]
+            for metric in (self._calls, self._seconds, self._changes):
+                metric.remove_by_labels(dict(zip(CLUSTER, (cluster_id,), strict=True)))
 
     def ended(self, cluster_id: str, call: str, outcome: str, seconds: float) -> None:
         """A call has ended."""

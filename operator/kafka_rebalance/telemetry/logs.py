@@ -9,6 +9,7 @@ import sys
 from collections.abc import MutableMapping
 from typing import Any
 
+from kafka_rebalance.printable_text import printable
 from kafka_rebalance.telemetry.audit_log import AUDIT
 
 _NOISY = ("kafka", "kopf", "urllib3", "kubernetes", "asyncio", "aiohttp")
@@ -16,7 +17,7 @@ _OF_A_LINE = ("timestamp", "level", "logger", "event", "exception")
 
 
 def configure_logging(level: str, *, as_json: bool = False) -> None:
-    """Set up the root logger; libraries that log every request are limited to warnings."""
+    """Set up the root logger. Libraries that log every request write warnings, or errors if ``level`` is error."""
     import structlog
 
     fields: list[structlog.typing.Processor] = [
@@ -37,7 +38,7 @@ def configure_logging(level: str, *, as_json: bool = False) -> None:
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=fields, processors=rendered))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for noisy in _NOISY:
-        logging.getLogger(noisy).setLevel(logging.WARNING)
+        logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLogger().level))
     # It warns that signals are ignored outside the main thread, which is intended.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
 
@@ -57,4 +58,4 @@ def _as_text(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> str:
     text = f"{line['timestamp']} {line['level'].upper():7} {line['logger']}: {line['event']}"
     if line["logger"] == AUDIT:
         text += "".join(f" {name}={value}" for name, value in line.items() if name not in _OF_A_LINE)
-    return "\n".join(filter(None, (text, line.get("exception"))))
+    return "\n".join(filter(None, (printable(text), line.get("exception"))))

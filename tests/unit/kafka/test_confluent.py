@@ -10,16 +10,22 @@ from confluent_kafka import KafkaError, KafkaException
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka import confluent
+from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.confluent import ConfluentClient
+from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.model.topology import TopicPartition
 
 
 class Library:
-    """Stands for librdkafka: freeing a client lasts until ``resolved`` is set. ``built_in``, ``freed_in``: threads."""
+    """Stands for librdkafka: freeing a client lasts until ``resolved`` is set. ``built_in``, ``freed_in``: threads.
+
+    ``orders``: what was to be changed.
+    """
 
     def __init__(self):
         self.resolved = threading.Event()
-        self.built_in, self.freed_in = [], []
+        self.built_in, self.freed_in, self.orders = [], [], []
 
     def client(self, config):
         self.built_in.append(threading.current_thread())
@@ -34,6 +40,14 @@ class _Client:
         answer = Future()
         answer.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
         return {"t": answer}
+
+    def incremental_alter_configs(self, resources, request_timeout):
+        self._library.orders += resources
+        return {}
+
+    def elect_leaders(self, election, partitions):
+        self._library.orders += partitions
+        return Future()
 
     @staticmethod  # a method in C leaves no frame that refers to the client
     def list_topics(**_):
@@ -75,7 +89,7 @@ class TestFreeing:
     @pytest.mark.parametrize("topics", [["t"], None])
     async def test_closing(self, library, topics):
         """Also after an error: its frames refer to the client."""
-        client = ConfluentClient(ConnectionSettings("nowhere:9092"))
+        client = ConfluentClient(ClientAccess(ConnectionSettings("nowhere:9092")))
         error = await failed(client.describe_partitions(topics))
         await client.close()
         del client, error
@@ -83,17 +97,36 @@ class TestFreeing:
 
     async def test_a_client_that_is_replaced(self, library):
         """After two time-outs in a row."""
-        client = ConfluentClient(ConnectionSettings("nowhere:9092"))
+        client = ConfluentClient(ClientAccess(ConnectionSettings("nowhere:9092")))
         for _ in range(2):
             await failed(client.describe_partitions(["t"]))
         await freed(library, 1)
         await client.close()
 
 
+class TestOrders:
+    @pytest.mark.parametrize(
+        ("order", "changes"),
+        [
+            ("alter_topic_configs", {"t": []}),
+            ("alter_broker_configs", {1: []}),
+            ("elect_preferred", [TopicPartition("t", 0)]),
+        ],
+    )
+    async def test_the_lease_is_lost_before_the_thread_sends(self, library, order, changes):
+        """All threads may be busy, or the process was suspended."""
+        client = ConfluentClient(
+            ClientAccess(ConnectionSettings("nowhere:9092"), before_order=Fence(lambda: False).check)
+        )
+        error = await failed(getattr(client, order)(changes))
+        await client.close()
+        assert (error.reason, library.orders) == ("NotLeading", [])
+
+
 class TestBuilding:
     async def test_where(self, library):
         """In a thread: it starts the threads of librdkafka and reads keys, and the event loop must not wait."""
-        client = ConfluentClient(ConnectionSettings("nowhere:9092"))
+        client = ConfluentClient(ClientAccess(ConnectionSettings("nowhere:9092")))
         assert library.built_in == []
         await failed(client.describe_partitions(["t"]))
         assert len(library.built_in) == 1

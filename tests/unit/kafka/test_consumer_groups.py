@@ -4,6 +4,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
 from confluent_kafka import TopicPartition as ClientPartition
 
 from kafka_rebalance.errors import Permanent, Transient
+from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.confluent import ConfluentClient
 from kafka_rebalance.kafka.consumer_groups import committed_offsets
 from kafka_rebalance.kafka.settings import ConnectionSettings
@@ -14,7 +15,7 @@ class Answering(ConfluentClient):
     """Answers by group."""
 
     def __init__(self, **answers):
-        super().__init__(ConnectionSettings("kafka-0:9092"))
+        super().__init__(ClientAccess(ConnectionSettings("kafka-0:9092")))
         self.answers = answers
 
     async def ask_all(self, action, ask, *, of_one_broker=False):

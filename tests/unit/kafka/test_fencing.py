@@ -99,7 +99,7 @@ class TestFence:
     def test_the_last_check_is_made_by_the_client(self, monkeypatch):
         """Right before it sends, because reading the listing takes time."""
         monkeypatch.setattr(adapter, "ConfluentClient", lambda *_: None)
-        monkeypatch.setattr(adapter, "ReassignmentClient", lambda _settings, _tokens, before_order: before_order())
+        monkeypatch.setattr(adapter, "ReassignmentClient", lambda access: access.before_order())
         with pytest.raises(Transient, match="does not hold the lease"):
             adapter.connect(SETTINGS, Fence(lambda: False))
 

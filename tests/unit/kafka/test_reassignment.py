@@ -8,6 +8,7 @@ import pytest
 
 from kafka import errors as client_errors
 from kafka_rebalance.errors import Permanent, Transient
+from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.kafka.python_client import PythonClient
@@ -53,7 +54,7 @@ async def test_the_settings_are_rendered_in_a_thread(monkeypatch):
         raise Permanent("KafkaSettingsInvalid", "not a matching pair")
 
     monkeypatch.setattr("kafka_rebalance.kafka.reassignment.kafka_python_config", rendered)
-    client = ReassignmentClient(ConnectionSettings(bootstrap_servers="kafka:9092"))
+    client = ReassignmentClient(ClientAccess(ConnectionSettings(bootstrap_servers="kafka:9092")))
     with pytest.raises(Permanent):
         await client.describe_cluster()
     assert len(threads) == 1
@@ -63,7 +64,7 @@ async def test_the_settings_are_rendered_in_a_thread(monkeypatch):
 
 async def test_a_request_that_brokers_lack():
     """Not an outage: waiting does not help."""
-    client = ReassignmentClient(ConnectionSettings(bootstrap_servers="kafka:9092"))
+    client = ReassignmentClient(ClientAccess(ConnectionSettings(bootstrap_servers="kafka:9092")))
     client._client = Client()
     with pytest.raises(Permanent) as refused:
         await client.describe_cluster()
@@ -100,7 +101,7 @@ ORDERS = {TopicPartition("t", 0): replicas_of(1, 2)}
 class TestOrders:
     async def test_are_sent_again_to_the_new_controller(self):
         """The broker that is no controller has carried out nothing."""
-        client = ReassignmentClient(ConnectionSettings(bootstrap_servers="kafka:9092"))
+        client = ReassignmentClient(ClientAccess(ConnectionSettings(bootstrap_servers="kafka:9092")))
         client._client = controllers = Controllers()
         assert await client.alter(ORDERS) == {TopicPartition("t", 0): AlterCode.OK}
         assert controllers.sent_to == [1, 2]
@@ -110,7 +111,7 @@ class TestOrders:
         """The Lease is lost while the controller is looked for."""
         leads = [True]
         fence = Fence(lambda: leads[0])
-        client = ReassignmentClient(ConnectionSettings(bootstrap_servers="kafka:9092"), before_order=fence.check)
+        client = ReassignmentClient(ClientAccess(ConnectionSettings("kafka:9092"), before_order=fence.check))
         client._client = controllers = Controllers(lambda: leads.__setitem__(0, False))
         with pytest.raises(Transient) as refused:
             await client.alter(ORDERS)

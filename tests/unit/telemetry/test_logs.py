@@ -39,12 +39,35 @@ class TestText:
             r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ INFO    kafka_rebalance.somewhere: kafka/r: waits\n", written()
         )
 
+    def test_a_library_at_a_higher_level(self, written):
+        """It is limited to warnings, and to errors if only errors are wanted."""
+        library = logging.getLogger("kafka.net.selector")
+        configure_logging("debug")
+        library.info("a request")
+        library.warning("a late answer")
+        assert "a late answer" in (shown := written())
+        assert "a request" not in shown
+        configure_logging("error")
+        library.warning("a late answer")
+        logging.getLogger("aiohttp").warning("a late answer")
+        assert written() == ""
+
     def test_a_traceback(self, written):
         configure_logging("info")
         fail()
         text = written()
         assert "ERROR   kafka_rebalance.somewhere: unexpected\nTraceback (most recent" in text
         assert text.endswith("'no'\n")
+
+    def test_names_cannot_write_lines(self, written):
+        """Names and messages of a Kafka server are in the log: they forge no other line, and control no terminal."""
+        configure_logging("info")
+        log.warning("%s: gone", "t\n2026-01-01T00:00:00Z INFO    kafka_rebalance.audit: \x1b[2J\u202eö")
+        audited("elect_preferred", "t\rx-0", "OK", {"topic": "t\rx"})
+        first, second, end = written().split("\n")
+        assert not end
+        assert first.endswith(r": t\n2026-01-01T00:00:00Z INFO    kafka_rebalance.audit: \x1b[2J\u202eö: gone")
+        assert second.endswith(r"elect_preferred t\rx-0: OK call=elect_preferred answer=OK topic=t\rx")
 
     def test_the_audit_log_has_its_fields(self, written):
         configure_logging("info")

@@ -6,6 +6,7 @@ from typing import BinaryIO, TypeVar
 import click
 
 from kafka_rebalance.model.json_shapes import read_limited
+from kafka_rebalance.printable_text import printable
 
 _Parsed = TypeVar("_Parsed")
 
@@ -18,7 +19,7 @@ def parsed(option: str, file: BinaryIO, parse: Callable[[bytes], _Parsed]) -> _P
     except OSError as unreadable:
         raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint=option) from unreadable
     except ValueError as wrong:
-        raise click.BadParameter(str(wrong), param_hint=option) from wrong
+        raise click.BadParameter(printable(str(wrong)), param_hint=option) from wrong
     if found is None:
         raise click.BadParameter("the file is empty", param_hint=option)
     return found

@@ -8,17 +8,26 @@ import click
 import yaml
 from rich.console import Console
 from rich.table import Column, Table
+from rich.text import Text
+
+from kafka_rebalance.printable_text import printable
 
 _UNLIMITED = 10**6
 
 
+class _PlainConsole(Console):
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Every string becomes text here, also a cell of a table, before its width is measured."""
+        return super().render_str(printable(text, kept="\n"), **options)
+
+
 def plain_console() -> Console:
-    """A console for stdout that takes names as data, not as markup.
+    """A console for stdout that takes names as data, not as markup or as sequences that control the terminal.
 
     Piped output is searched or stored, so no line of it is cut or folded at a width.
     """
     width = None if _at_terminal() else _UNLIMITED
-    return Console(width=width, highlight=False, markup=False, emoji=False)
+    return _PlainConsole(width=width, highlight=False, markup=False, emoji=False)
 
 
 def _at_terminal() -> bool:

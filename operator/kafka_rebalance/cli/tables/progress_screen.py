@@ -5,14 +5,15 @@ from types import TracebackType
 from typing import Any, Self
 
 import click
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import KafkaRebalance
+from kafka_rebalance.cli.tables.console import plain_console
+from kafka_rebalance.printable_text import printable
 from kafka_rebalance.units import format_bytes, format_rate
 
 _BATCH_ROWS = 5
@@ -22,7 +23,7 @@ class ProgressScreen:
     """On stdout, while it is entered."""
 
     def __init__(self) -> None:
-        self._console = Console()
+        self._console = plain_console()
         self._live = Live(console=self._console, auto_refresh=False, transient=False)
         self._last = ("", "")
 
@@ -37,14 +38,17 @@ class ProgressScreen:
 
     def show(self, seen: KafkaRebalance) -> None:
         """The state as it is now."""
-        lines, before = (_why(seen), _line(seen)), self._last
+        why = _why(seen)
+        # The message says the state already, so figures are printed only if there are any.
+        figures = _line(seen) if seen.status.progress is not None or not why else ""
+        lines, before = (why, figures), self._last
         self._last = lines
         if self._console.is_terminal:
             self._live.update(_screen(seen), refresh=True)
             return
         for line, known in zip(lines, before, strict=True):
             if line and line != known:
-                click.echo(line)
+                click.echo(printable(line))
         sys.stdout.flush()
 
     def end(self, text: str) -> None:
@@ -54,7 +58,7 @@ class ProgressScreen:
         if self._console.is_terminal:
             self._live.update(text, refresh=True)
         else:
-            click.echo(text)
+            click.echo(printable(text))
 
 
 def _line(seen: KafkaRebalance) -> str:
@@ -73,7 +77,7 @@ def _line(seen: KafkaRebalance) -> str:
         ]
     if status.display and status.display.throttle:
         parts.append(f"throttle {status.display.throttle}")
-    return "  ".join(parts)
+    return "  ".join(parts).rstrip()
 
 
 def _why(seen: KafkaRebalance) -> str:
@@ -87,7 +91,7 @@ def _screen(seen: KafkaRebalance) -> RenderableType:
     progress = seen.status.progress
     bar = Table.grid()  # a bar alone does not end its line
     bar.add_row(ProgressBar(total=100, completed=progress.percent if progress else 0, width=60))
-    return Group(bar, _line(seen), Text(_why(seen)), _batch(seen))
+    return Group(bar, _line(seen), _why(seen), _batch(seen))
 
 
 def _batch(seen: KafkaRebalance) -> RenderableType:

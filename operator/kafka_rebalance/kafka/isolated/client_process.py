@@ -1,6 +1,7 @@
 """The process of one client: it answers the calls that the operator sends, until the operator closes the socket.
 
-This process makes no decisions. It asks the operator right before each request whether an order may be sent.
+This process makes no decisions. Wherever a client in the operator checks the fence, it asks the operator: at the start
+of each order, and right before each request that changes something.
 """
 
 import asyncio

@@ -15,13 +15,18 @@ import socket
 import sys
 
 from kafka_rebalance.kafka.isolated.client_process import serve, small_stacks
-from kafka_rebalance.kafka.isolated.memory_bound import anonymous_bytes, processes_to_end
+from kafka_rebalance.kafka.isolated.memory_bound import TOGETHER_BYTES, anonymous_bytes, processes_to_end
 
+FORK = "+"
+"""Begins a request to fork, before the namespace. Without it, the request of an empty namespace would be no message."""
 TOO_MUCH_TOGETHER = 71
 """Sent instead of the exit code of a process that was ended to keep the bound on all of them."""
-_LOOK_SECONDS = 0.05
-"""How often the memory of all processes is read: in this time, servers fill some ten MiB."""
-_MANY = 1_000
+_LOOK_SECONDS, _LOOK_SECONDS_WHEN_HIGH = 0.05, 0.01
+"""Intervals of reading the memory of all processes. In 0.05 s, servers can fill tens of MiB, so the shorter interval
+applies above half of the bound."""
+_MOST_BYTES = 1_000
+"""Read at once: signals that wake this process, or a request to fork."""
+_SOCKETS = 3
 
 
 def run(control: socket.socket) -> None:
@@ -39,6 +44,7 @@ class _Forking:
         self._lifelines: dict[int, socket.socket] = {}
         self._namespaces: dict[int, str] = {}
         self._too_much: set[int] = set()
+        self._look_seconds = _LOOK_SECONDS
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> None:
@@ -48,13 +54,13 @@ class _Forking:
         for waited_for in (self._control, self._woken):
             self._selector.register(waited_for, selectors.EVENT_READ)
         while True:
-            for key, _ in self._selector.select(_LOOK_SECONDS if self._lifelines else None):
+            for key, _ in self._selector.select(self._look_seconds if self._lifelines else None):
                 if key.fileobj is self._control:
                     if not self._fork():
                         self._end_all()
                         return
                 elif key.fileobj is self._woken:
-                    self._woken.recv(_MANY)
+                    self._woken.recv(_MOST_BYTES)
                     self._reap()
                 elif key.data in self._lifelines:
                     self._selector.unregister(key.fileobj)
@@ -68,13 +74,20 @@ class _Forking:
         for pid in processes_to_end(used, self._namespaces):
             self._too_much.add(pid)
             os.kill(pid, signal.SIGKILL)
+        high = sum(used.values()) > TOGETHER_BYTES // 2
+        self._look_seconds = _LOOK_SECONDS_WHEN_HIGH if high else _LOOK_SECONDS
 
     def _fork(self) -> bool:
         """Fork a process for the sockets that were received. False if the operator has closed the socket."""
-        data, received, _, _ = socket.recv_fds(self._control, _MANY, 3)
+        data, received, _, _ = socket.recv_fds(self._control, _MOST_BYTES, _SOCKETS)
         if not data:
             return False
-        pipe, errors, lifeline = sockets = [socket.socket(fileno=number) for number in received]
+        sockets = [socket.socket(fileno=number) for number in received]
+        if len(sockets) < _SOCKETS:  # this process has too many open files: closed sockets report the end
+            for one in sockets:
+                one.close()
+            return True
+        pipe, errors, lifeline = sockets
         try:
             pid = os.fork()
         except OSError:  # no memory, or too many processes: closed sockets report the end
@@ -85,7 +98,7 @@ class _Forking:
             self._become_a_client(pipe, errors, lifeline)
         pipe.close()
         errors.close()
-        self._lifelines[pid], self._namespaces[pid] = lifeline, data.decode()[1:]
+        self._lifelines[pid], self._namespaces[pid] = lifeline, data.decode().removeprefix(FORK)
         self._selector.register(lifeline, selectors.EVENT_READ, pid)
         return True
 

@@ -10,8 +10,10 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-LONGEST_ANSWER = 32 * 2**20
-"""Bytes of one answer, in one frame or several: 250,000 partitions, or the log dirs of 600,000 replicas."""
+LONGEST_ANSWER = 20 * 2**20
+"""Bytes of one answer, in one frame or several: 100,000 partitions, or the log dirs of 400,000 replicas."""
+LONGEST_PIECE = 2 * 2**20
+"""Bytes of a frame with rows. While it is read, 2 MiB of numbers take 90 MiB; 32 MiB would take 1.3 GB."""
 _HEAD = struct.Struct(">BII")
 HEAD_BYTES = _HEAD.size
 

@@ -1,6 +1,7 @@
 """`KafkaAdmin` with its client in a separate process. A server that crashes it affects only the resources that name it.
 
-The fence stays in the operator. It is checked when an order is called, and again right before each request to Kafka.
+The fence stays in the operator. It is checked when an order is called. The process asks for it again when it starts the
+order, and right before each request that changes something.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from kafka_rebalance.kafka.ports import CALL_SECONDS, KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
 
 _ORDER_SECONDS = CALL_SECONDS + 2
-"""A client that does not hang reports its own time-out first. Another owner may begin after 15 s."""
+"""Longer than the time-outs of a client that does not hang; shorter than ``engines._LATE_SECONDS``."""
 _FIRST_PAUSE_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 60.0
 _STEADY_SECONDS = 600.0

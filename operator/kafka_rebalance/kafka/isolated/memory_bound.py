@@ -9,12 +9,13 @@ import resource
 from collections.abc import Mapping
 
 TOGETHER_BYTES = 512 * 2**20
+"""The most memory that all client processes may use together."""
 
 
 def processes_to_end(used: Mapping[int, int], namespaces: Mapping[int, str]) -> list[int]:
     """The ids of the processes to end so that the others use at most `TOGETHER_BYTES`.
 
-    Each time, the largest process of the namespace that uses most. ``used``: bytes by process id.
+    Selects the largest process of the namespace that uses most, again and again. ``used``: bytes by process id.
     """
     by_namespace = collections.Counter[str]()
     for pid, count in used.items():

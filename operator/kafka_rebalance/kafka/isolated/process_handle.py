@@ -18,7 +18,7 @@ from typing import Any
 
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.isolated.client_process import MEMORY_BYTES, OUT_OF_MEMORY, call_content
-from kafka_rebalance.kafka.isolated.forking import TOO_MUCH_TOGETHER
+from kafka_rebalance.kafka.isolated.forking import FORK, TOO_MUCH_TOGETHER
 from kafka_rebalance.kafka.isolated.frames import HEAD_BYTES, Head, Kind, check_length, framed, head_of
 from kafka_rebalance.kafka.isolated.memory_bound import TOGETHER_BYTES
 from kafka_rebalance.kafka.isolated.reply_format import ReadAnswer, read_error
@@ -53,7 +53,7 @@ class ForkingProcess:
             assert self._control is not None  # noqa: S101 - for the type checker
             with contextlib.suppress(OSError):  # it has just ended; its closed sockets report that
                 given = [theirs.fileno(), stderr.fileno(), of_forking.fileno()]
-                socket.send_fds(self._control, [b"+" + namespace.encode()], given)
+                socket.send_fds(self._control, [f"{FORK}{namespace}".encode()], given)
         return pipe, errors, lifeline
 
     def close(self) -> None:

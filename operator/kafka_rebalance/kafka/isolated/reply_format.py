@@ -13,9 +13,12 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
-from kafka_rebalance.kafka.isolated.frames import Kind, check_length
+from kafka_rebalance.kafka.isolated.frames import LONGEST_PIECE, Kind, check_length
+from kafka_rebalance.kafka.isolated.largest_cluster import check_size
+from kafka_rebalance.kafka.isolated.printable_names import check_names
 from kafka_rebalance.kafka.ports import Answers, KafkaReader, KafkaWriter, LogDir
 from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.printable_text import printable
 from kafka_rebalance.reasons import Reason
 
 READS = frozenset(name for name in vars(KafkaReader) if not name.startswith("_"))
@@ -128,18 +131,35 @@ def _pairs(key: Any, value: Any) -> TypeAdapter[Any]:
 
 
 def written(method: str, answer: Any) -> Iterator[tuple[Kind, bytes]]:
-    """The answer of this method, in pieces. The last piece ends the answer."""
+    """The answer of this method, in pieces. The last piece ends the answer.
+
+    Refused("InlineConnectionRefused") if the cluster is too large for a client in a separate process, or a name is not
+    printable.
+    """
+    check_size(answer)
+    check_names(answer)
     form = _format_of(method)
     if form.whole is not None:
         yield Kind.ANSWER, form.whole.dump_json(answer)
         return
     assert form.rows is not None  # noqa: S101 - for the type checker
     for piece in _pieces(_rows(answer, form.nested)):
-        yield Kind.ROWS, form.rows.dump_json(piece)
+        yield from _short_pieces(form.rows, piece)
     errors = b""
     if form.errors is not None:
         errors = form.errors.dump_json([(key, _plain(error)) for key, error in answer.errors.items()])
     yield Kind.ANSWER, errors
+
+
+def _short_pieces(form: TypeAdapter[Any], rows: list[Any]) -> Iterator[tuple[Kind, bytes]]:
+    """The rows in one piece, or in several if it is too long."""
+    content = form.dump_json(rows)
+    if len(content) <= LONGEST_PIECE or len(rows) == 1:
+        yield Kind.ROWS, content
+        return
+    half = len(rows) // 2
+    yield from _short_pieces(form, rows[:half])
+    yield from _short_pieces(form, rows[half:])
 
 
 def _rows(answer: Mapping[Any, Any], nested: _Nested | None) -> _SizedRows:
@@ -177,6 +197,8 @@ class ReadAnswer:
         self._count(content)
         if self._form.rows is None:
             raise ValueError("rows in an answer that has none")
+        if len(content) > LONGEST_PIECE:
+            raise ValueError(f"a piece of the answer is longer than {LONGEST_PIECE >> 20} MiB")
         rows = self._form.rows.validate_json(content)
         if self._form.nested is None:
             self._rows.update(rows)
@@ -186,13 +208,23 @@ class ReadAnswer:
 
     def ended(self, content: bytes) -> Any:
         """The whole answer, with its last piece."""
+        answer = self._ended(content)
+        try:
+            check_size(answer)
+            check_names(answer)
+        except Refused as refused:  # a correct process refuses such an answer itself
+            raise ValueError(refused.message) from refused
+        return answer
+
+    def _ended(self, content: bytes) -> Any:
         self._count(content)
         if self._form.whole is not None:
             return self._form.whole.validate_json(content)
         if self._form.nested is not None:
             self._rows = {key: self._form.nested.whole(value) for key, value in self._rows.items()}
         if self._form.errors is None:
-            return self._rows
+            # Errors of brokers and topics are plain text; codes are enums, which are strings too.
+            return {key: printable(value) if type(value) is str else value for key, value in self._rows.items()}
         errors = self._form.errors.validate_json(content)
         return Answers(self._rows, {key: _error(*plain) for key, plain in errors})
 
@@ -219,7 +251,7 @@ def _plain(error: RebalanceError) -> _Error:
 def _error(kind: str, reason: str, message: str, retry_after: float) -> RebalanceError:
     if kind not in _KINDS:
         raise ValueError("an error of no known class")
-    message = message[:_LONGEST_MESSAGE]
+    message = printable(message[:_LONGEST_MESSAGE])
     if kind == Transient.__name__:
         return Transient(Reason(reason), message, min(max(retry_after, 1.0), _LONGEST_RETRY_SECONDS))
     return _KINDS[kind](Reason(reason), message)

@@ -2,11 +2,12 @@
 
 import json
 import pickle
+from dataclasses import replace
 
 import pytest
 
 from kafka_rebalance.errors import Permanent, Refused, Transient
-from kafka_rebalance.kafka.isolated import frames
+from kafka_rebalance.kafka.isolated import frames, reply_format
 from kafka_rebalance.kafka.isolated.frames import Kind
 from kafka_rebalance.kafka.isolated.reply_format import ORDERS, READS, ReadAnswer, read_error, written, written_error
 from kafka_rebalance.kafka.ports import (
@@ -153,6 +154,111 @@ class TestWhatIsRefused:
             read_error(json.dumps(error).encode())
 
 
+def claimed(more):
+    """Answers at each limit, or above it by ``more``."""
+    brokers = {BrokerId(b): Broker(BrokerId(b)) for b in range(1_500 + more)}
+    replicas = tuple(range(1_000 + more))
+    return {
+        "brokers": ("describe_cluster", ClusterInfo("c", brokers)),
+        "cluster id": ("describe_cluster", ClusterInfo("c" * (255 + more), {})),
+        "replicas of": ("describe_partitions", Answers({TP: replace(STATE, replicas=replicas)})),
+        "replicas": ("list_reassignments", {TP: Reassignment((1,), replicas, ())}),
+        "replicas of partition": ("list_reassignments", {TP: Reassignment((1,), (), replicas)}),
+    }
+
+
+CLAIMED = claimed(1)
+
+
+@pytest.mark.parametrize("what", CLAIMED)
+class TestLargeClusters:
+    def test_are_refused(self, what):
+        """The user sees why, and what to do."""
+        with pytest.raises(Refused, match=rf"claim .*{what}.*with an inline connection, the limit is .*: use a Kafka"):
+            list(written(*CLAIMED[what]))
+
+    def test_at_the_limit_are_not(self, what):
+        method, answer = claimed(0)[what]
+        assert read(method, written(method, answer)) == answer
+
+    def test_are_not_read_either(self, what, monkeypatch):
+        """The process that writes an answer is not trusted."""
+        method, answer = CLAIMED[what]
+        with monkeypatch.context() as patched:
+            patched.setattr(reply_format, "check_size", lambda _: None)
+            pieces = list(written(method, answer))
+        with pytest.raises(ValueError, match="the limit is"):
+            read(method, pieces)
+
+
+FORGED = "t\n2026-01-01 \x1b[2J"
+BAD_TP = TopicPartition(FORGED, 0)
+BAD_NAMES = [
+    ("describe_cluster", ClusterInfo(FORGED, {})),
+    ("describe_cluster", ClusterInfo("c", {BrokerId(1): Broker(BrokerId(1), FORGED)})),
+    ("describe_cluster", ClusterInfo("c", {BrokerId(1): Broker(BrokerId(1), None, FORGED, 9)})),
+    ("describe_partitions", Answers({BAD_TP: replace(STATE, tp=BAD_TP)})),
+    ("topic_ids", Answers({"\u202et": "id"})),
+    ("log_dirs", Answers({BrokerId(1): (LogDir(FORGED),)})),
+    ("log_dirs", Answers({BrokerId(1): (LogDir("/d", {BAD_TP: 5}),)})),
+    ("log_dirs", Answers({BrokerId(1): (LogDir("/d", {}, {BAD_TP: 5}),)})),
+    ("describe_partitions", Answers({}, {FORGED: DENIED})),
+    ("committed_offsets", Answers({"g": {BAD_TP: 5}})),
+    ("authorized_operations", AuthorizedOperations(frozenset({"Alter"}), {FORGED: frozenset()}, frozenset())),
+    ("authorized_operations", AuthorizedOperations(frozenset({"Alter"}), {}, frozenset({FORGED}))),
+]
+
+
+@pytest.mark.parametrize(("method", "answer"), BAD_NAMES)
+class TestNames:
+    """They are shown to people, in terminals too."""
+
+    def test_that_are_not_printable_are_refused(self, method, answer):
+        with pytest.raises(Refused, match="characters that are not printable") as refused:
+            list(written(method, answer))
+        assert refused.value.message.isprintable()
+
+    def test_they_are_not_read_either(self, method, answer, monkeypatch):
+        with monkeypatch.context() as patched:
+            patched.setattr(reply_format, "check_names", lambda _: None)
+            pieces = list(written(method, answer))
+        with pytest.raises(ValueError, match="not printable"):
+            read(method, pieces)
+
+
+@pytest.mark.parametrize("rack", ["rack\u00a0a", "\u6771\u4eac\u3000\u4e00", "\ue000", "e\u0301"])
+def test_other_spaces_and_scripts_are_allowed(rack):
+    """A rack may have any name. These characters do not start a line and do not control the terminal."""
+    answer = ClusterInfo("c", {BrokerId(1): Broker(BrokerId(1), rack)})
+    assert read("describe_cluster", list(written("describe_cluster", answer))).brokers[BrokerId(1)].rack == rack
+
+
+@pytest.mark.parametrize(
+    "bad", ["\x00", "\x1b", "\x7f", "\x85", "\u202e", "\u2066", "\u200b", "\ud800", "\u2028", "\u2029"]
+)
+def test_what_controls_the_terminal_or_is_not_seen_is_refused(bad):
+    """Control characters, marks of direction and others without a width, surrogates, and separators of lines."""
+    answer = ClusterInfo("c", {BrokerId(1): Broker(BrokerId(1), f"rack{bad}a")})
+    with pytest.raises(Refused, match="characters that are not printable") as refused:
+        list(written("describe_cluster", answer))
+    assert refused.value.message.isprintable()
+
+
+class TestPieces:
+    def test_of_long_rows_are_short(self):
+        """Values of configs may have several 10,000 characters."""
+        long = {"x": ConfigValue("1:2," * 8_000, ConfigSource.DYNAMIC_TOPIC)}
+        answer = Answers({f"t{number}": long for number in range(300)}, {})
+        pieces = list(written("topic_configs", answer))
+        assert max(len(content) for _, content in pieces) <= frames.LONGEST_PIECE
+        assert read("topic_configs", pieces) == answer
+
+    def test_that_are_too_long_are_not_parsed(self):
+        """32 MiB of numbers would take 1.3 GB while they are parsed."""
+        with pytest.raises(ValueError, match="a piece of the answer is longer than 2 MiB"):
+            ReadAnswer("list_reassignments").add_rows(b"[" + b"7," * 2**20 + b"7]")
+
+
 class TestErrors:
     @pytest.mark.parametrize(
         "error", [DENIED, Refused(Reason.OTHER_CLUSTER, "m"), Transient(Reason.NOT_LEADING, "m", 7)]
@@ -161,6 +267,17 @@ class TestErrors:
         found = read_error(written_error(error))
         assert (type(found), found.reason, found.message) == (type(error), error.reason, error.message)
         assert getattr(found, "retry_after", None) == getattr(error, "retry_after", None)
+
+    @pytest.mark.parametrize("method", ["alter_broker_configs", "alter_topic_configs"])
+    def test_of_single_brokers_and_topics_are_one_line_of_text(self, method):
+        """They are shown in the status of a KafkaReassignmentThrottle."""
+        key = BrokerId(1) if method == "alter_broker_configs" else "t"
+        assert read(method, written(method, {key: "a\nb\x1b[2J"})) == {key: "a b [2J"}
+
+    def test_are_one_line_of_text(self):
+        """The server may have taken over the process of the client."""
+        error = json.dumps(["Refused", "OtherCluster", "no\r\n2026 \x1b[2Jmore", 0]).encode()
+        assert read_error(error).message == "no  2026  [2Jmore"
 
     @pytest.mark.parametrize(("said", "waited"), [(1e9, 300), (-5, 1)])
     def test_wait_for_a_bounded_time(self, said, waited):

@@ -1,0 +1,42 @@
+"""Limits of the cluster that the servers of an inline connection may claim.
+
+A larger cluster would take time and memory that the operator needs for all other clusters. ``frames.LONGEST_ANSWER``
+limits the number of partitions.
+"""
+
+from collections.abc import Mapping
+
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.kafka.ports import ClusterInfo, Reassignment
+from kafka_rebalance.model.topology import PartitionState
+from kafka_rebalance.reasons import Reason
+
+_MOST_BROKERS = 1_500
+_LONGEST_LIST = 1_000
+"""Replicas of one partition."""
+_LONGEST_ID = 255
+"""Characters of a cluster id. Kafka's own have 22."""
+
+
+def check_size(answer: object) -> None:
+    """Raises Refused("InlineConnectionRefused") if an answer of `KafkaAdmin` exceeds these limits.
+
+    The process of the client checks its answer, so that the user gets this error. The operator checks the answer again,
+    because a server may have taken over that process.
+    """
+    if isinstance(answer, ClusterInfo):
+        if len(answer.brokers) > _MOST_BROKERS:
+            raise _refused(f"claim {len(answer.brokers)} brokers", f"{_MOST_BROKERS}")
+        if len(answer.cluster_id) > _LONGEST_ID:
+            raise _refused(f"claim a cluster id of {len(answer.cluster_id)} characters", f"{_LONGEST_ID}")
+    elif isinstance(answer, Mapping):
+        for tp, value in answer.items():
+            if isinstance(value, PartitionState | Reassignment):
+                longest = max(len(value.replicas), len(value.adding), len(value.removing))
+                if longest > _LONGEST_LIST:
+                    raise _refused(f"claim {longest} replicas of partition {tp}", f"{_LONGEST_LIST}")
+
+
+def _refused(what: str, most: str) -> Refused:
+    message = f"the servers {what}; with an inline connection, the limit is {most}: use a KafkaConnection"
+    return Refused(Reason.INLINE_CONNECTION_REFUSED, message)

@@ -1,0 +1,24 @@
+"""Isolated clients, and a server that answers them."""
+
+import pytest
+from tests.fakes.hostile_server import HostileServer
+from tests.unit.kafka.isolated.isolated_clients import Clients, Clock
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+async def clients(clock):
+    clients = Clients(clock)
+    yield clients
+    await clients.close()
+
+
+@pytest.fixture
+async def healthy():
+    async with HostileServer() as server:
+        server.partitions = {"t": 3}
+        yield server

@@ -1,0 +1,164 @@
+"""The process of a client ends with the operator, is replaced when it hangs or crashes, and reveals no credentials."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.fakes.hostile_server import HostileServer
+from tests.unit.kafka.isolated.isolated_clients import LEADING, children_of, states, until
+
+from kafka_rebalance.api.connection import SaslMechanism
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kafka.isolated import process_handle
+from kafka_rebalance.kafka.settings import ConnectionSettings
+
+
+def maps_of(pid):
+    try:
+        return Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return ""
+
+
+def given_to(pid):
+    """Arguments and environment of the process."""
+    return b"".join(Path(f"/proc/{pid}/{what}").read_bytes() for what in ("cmdline", "environ"))
+
+
+class TestProcesses:
+    async def test_one_that_hangs_is_ended(self, clients, healthy, monkeypatch):
+        """A library that holds Python's lock blocks the whole process, so the process cannot report it."""
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        assert await states(admin)
+        (process,) = clients.processes
+        monkeypatch.setattr(process_handle, "_TICK_SECONDS", 0.2)
+        os.kill(process, signal.SIGSTOP)
+        with pytest.raises(Transient, match="did nothing") as ended:
+            await states(admin)
+        assert ended.value.reason == "KafkaClientEnded"
+        await until("the process is ended", lambda: process not in clients.processes)
+
+    async def test_a_call_that_is_cancelled_leaves_it_usable(self, clients, healthy):
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        await states(admin)
+        (process,) = clients.processes
+        os.kill(process, signal.SIGSTOP)
+        reading = asyncio.create_task(states(admin))
+        await asyncio.sleep(0)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        os.kill(process, signal.SIGCONT)
+        assert len(await states(admin)) == 3
+        assert clients.processes == [process]
+
+    async def test_closing_ends_it(self, clients, healthy):
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        await states(admin)
+        await admin.close()
+        await until("the process is ended", lambda: not clients.processes)
+        with pytest.raises(Transient, match="closed"):
+            await states(admin)
+
+    async def test_closing_ends_one_that_hangs(self, clients, healthy, monkeypatch):
+        monkeypatch.setattr(process_handle, "_CLOSE_SECONDS", 0.1)
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        await states(admin)
+        os.kill(clients.processes[0], signal.SIGSTOP)
+        await admin.close()
+        await until("the process is ended", lambda: not clients.processes)
+
+    async def test_no_zombie_is_left(self, clients, healthy):
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        await states(admin)
+
+        def listed():
+            return subprocess.run(["ps", "--ppid", str(clients.forking)], capture_output=True, text=True).stdout
+
+        assert "python" in listed()
+        os.kill(clients.processes[0], signal.SIGKILL)
+        await until("the process is reaped", lambda: "python" not in listed())
+
+    async def test_the_forking_process_is_replaced(self, clients, clock, healthy):
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        await states(admin)
+        before = clients.forking, clients.processes[0]
+        os.kill(clients.forking, signal.SIGKILL)
+        await until("its processes have ended", lambda: not any(map(maps_of, before)))
+        with pytest.raises(Transient):
+            await states(admin)
+        clock.now += 60
+        assert await states(admin)
+        assert clients.forking != before[0]
+
+    async def test_one_that_cannot_be_started(self, clients, healthy, monkeypatch):
+        """For example with too many open files. This is an error of the connection, and is retried."""
+
+        def fork(*_):
+            raise OSError("Too many open files")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(process_handle.ForkingProcess, "fork", fork)
+            admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+            with pytest.raises(Transient, match="Too many open files") as failed:
+                await states(admin)
+        assert failed.value.reason == "KafkaClientEnded"
+        assert await states(admin)
+
+    async def test_credentials_are_in_no_argument_and_no_environment(self, clients):
+        secret = "the-password-of-the-test"
+        async with HostileServer() as server:
+            settings = ConnectionSettings(
+                server.address, sasl_mechanism=SaslMechanism.PLAIN, username="me", password=secret
+            )
+            calling = asyncio.create_task(clients.connect(settings, LEADING).topic_ids(["t"]))
+            await until("the process has connected", lambda: server.asked)
+            for pid in (clients.forking, *clients.processes):
+                assert secret.encode() not in given_to(pid)
+            calling.cancel()
+
+    async def test_its_log_lines_are_written_here(self, clients, caplog):
+        """With the server that they are about, and without credentials."""
+        async with HostileServer(topic="") as server:
+            settings = ConnectionSettings(server.address, username="me", password="Results length")
+            with pytest.raises(Transient, match="unexpected error"):
+                await clients.connect(settings, LEADING).describe_cluster()
+        (line,) = [record for record in caplog.records if record.name.startswith("kafka_rebalance.")]
+        assert (line.levelname, "Results length" in line.getMessage()) == ("ERROR", False)
+        assert f"{server.address}: describe_cluster: unexpected error\n" in line.getMessage()
+
+
+OPERATOR = """
+import asyncio, sys
+from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kafka.isolated.isolated_admin import IsolatedClients
+from kafka_rebalance.kafka.settings import ConnectionSettings
+
+async def main():
+    clients = IsolatedClients()
+    admin = clients.connect(ConnectionSettings(sys.argv[1]), Fence(lambda: True), "team")
+    await admin.topic_ids(["t"])
+    print(clients._forking._process.pid, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+class TestTheOperatorEnds:
+    @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+    async def test_no_process_is_left(self, healthy, how):
+        """Even if the operator is killed, because a process without an operator could execute its last calls."""
+        operator = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", OPERATOR, healthy.address, stdout=asyncio.subprocess.PIPE
+        )
+        forking = int(await operator.stdout.readline())
+        processes = [forking, *children_of(forking)]
+        assert len(processes) == 2
+        operator.send_signal(how)
+        await operator.wait()
+        await until("all have ended", lambda: not any(map(maps_of, processes)))
