@@ -12,7 +12,7 @@ from e2e.bench.kube import KubeCluster
 from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.api import crd
-from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, FINALIZER, REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.app.system_clock import SystemClock
 from kafka_rebalance.cli.commands import check_install_command as check_install
 from kafka_rebalance.errors import Refused
@@ -49,7 +49,7 @@ class TestCheckInstall:
         done = command(cluster.service_account_kubeconfig(*OPERATOR), "check-install", *where)
         assert done.returncode == 0, done.stdout + done.stderr
         lines = done.stdout.splitlines()
-        assert [line[:6].strip() for line in lines] == ["ok", "ok", "ok", "ok", "-", "ok"]
+        assert [line[:6].strip() for line in lines] == ["ok", "ok", "ok", "ok", "ok", "-", "ok"]
         assert lines[-1].endswith("is held by operator-1")
 
     async def test_as_an_administrator(self, namespace: Namespace) -> None:
@@ -77,9 +77,10 @@ class TestCheckInstall:
         del properties["properties"]["spec"]["properties"]["priority"]
         monkeypatch.setattr(check_install, "definitions", lambda: older)
         said = [str(answer) async for answer in check_install.answers(client, ())]
-        differs, same = [line for line in said if "CRD" in line]
+        differs, *same = [line for line in said if "CRD" in line]
         assert differs.startswith(f"FAIL  CRD {REBALANCES}.kafkarebalance.dev differs from the one of this version: ")
-        assert same == f"ok    CRD {REASSIGNMENT_THROTTLES}.kafkarebalance.dev matches this version"
+        others = (REASSIGNMENT_THROTTLES, CONNECTIONS)
+        assert same == [f"ok    CRD {plural}.kafkarebalance.dev matches this version" for plural in others]
 
     async def test_a_dry_run_is_a_real_check(self, client: KubeClient) -> None:
         """The schema is applied, and unknown fields are refused."""

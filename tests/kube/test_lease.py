@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from e2e.bench.kube import KubeCluster
+from e2e.bench.waiting import wait_until
 from tests.kube.namespaces import Namespace
 
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
@@ -25,8 +26,23 @@ NEVER = 3600
 """A lease that does not expire during a test."""
 
 
-def holder(client: KubeClient, identity: str, seconds: int = DURATION) -> LeaseHolder:
-    return LeaseHolder(client, "The-Lease", identity, SystemClock(), seconds)
+class Clock(SystemClock):
+    """Its time advances only by ``sleep``, so no result depends on how long the API server takes."""
+
+    def __init__(self) -> None:
+        self.seconds, self.waits = 0.0, 0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.waits += 1
+        await asyncio.sleep(0.01)  # others use the API server too
+
+
+def holder(client: KubeClient, identity: str, seconds: int = DURATION, clock: Clock | None = None) -> LeaseHolder:
+    return LeaseHolder(client, "The-Lease", identity, clock or Clock(), seconds)
 
 
 def lease(namespace: Namespace) -> Any:
@@ -38,14 +54,18 @@ class TestTwoHolders:
 
     async def test_one_wins(self, namespace: Namespace, client: KubeClient) -> None:
         """Five that start at the same time: one leads, and the others wait for it."""
-        many = [holder(client, name, NEVER) for name in "abcde"]
+        clocks = [Clock() for _ in range(5)]
+        many = [holder(client, name, NEVER, clock) for name, clock in zip("abcde", clocks, strict=True)]
         waiting = [asyncio.create_task(one.acquire()) for one in many]
-        done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.wait(pending, timeout=2.5)  # two attempts of each
-        assert [len(done), sum(task.done() for task in waiting)] == [1, 1]
+
+        def settled() -> bool:
+            return all(task.done() or clock.waits > 1 for task, clock in zip(waiting, clocks, strict=True))
+
+        await asyncio.to_thread(wait_until, "each leads, or has seen twice that another one does", settled)
+        assert [task.done() for task in waiting].count(True) == 1
         (winner,) = [one for one in many if one.is_leader()]
         assert lease(namespace)["holderIdentity"] == winner.identity
-        for task in pending:
+        for task in waiting:
             task.cancel()
 
     async def test_handed_over(self, namespace: Namespace, client: KubeClient) -> None:
@@ -62,7 +82,8 @@ class TestTwoHolders:
 
     async def test_taken_from_the_dead(self, namespace: Namespace, client: KubeClient) -> None:
         """An operator that stops renewing knows about its loss before another one leads, and cannot renew later."""
-        first, second = holder(client, "a"), holder(client, "b")
+        clock = Clock()
+        first, second = holder(client, "a", DURATION, clock), holder(client, "b", DURATION, clock)
         await first.acquire()
         await second.acquire()
         assert (first.is_leader(), second.is_leader()) == (False, True)
@@ -72,7 +93,8 @@ class TestTwoHolders:
 
     async def test_kept(self, namespace: Namespace, client: KubeClient) -> None:
         """Renewed beyond its duration, annotated and deleted meanwhile, it keeps the same holder."""
-        first = holder(client, "a")
+        clock = Clock()
+        first = holder(client, "a", DURATION, clock)
         await first.acquire()
         acquired = lease(namespace)["acquireTime"]
         keeping = asyncio.create_task(first.keep())
@@ -82,6 +104,7 @@ class TestTwoHolders:
         await asyncio.to_thread(namespace.kubectl, "delete", "lease", "the-lease")
         await self._renewed(namespace)
         assert first.is_leader()
+        assert clock.seconds > DURATION
         assert not keeping.done()
         found = lease(namespace)
         assert (found["acquireTime"], found["leaseTransitions"]) == (acquired, 0)

@@ -1,7 +1,7 @@
 """The API server's errors as ours.
 
 RebalanceError
-├── Transient   ApiServerUnreachable, ApiServerBusy
+├── Transient   ApiServerUnreachable, ApiServerBusy (also 410: a list must be read again)
 │   └── Conflict         409: changed by somebody else; read again, then decide again
 ├── Permanent
 │   ├── NotFound         404
@@ -88,7 +88,7 @@ def from_response(what: str, code: int, body: bytes) -> RebalanceError:
     if code == 401:
         # Tokens are rotated: the next request reads the file again.
         return Transient(Reason.API_SERVER_UNAUTHORIZED, message)
-    if code == 429 or code >= 500:
+    if code in {410, 429} or code >= 500:  # 410: the list has changed between two of its pages
         return Transient(Reason.API_SERVER_BUSY, message)
     if code == 400 and _NO_DRY_RUN in message:
         return DryRunUnsupported(message)

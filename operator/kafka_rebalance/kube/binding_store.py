@@ -5,16 +5,19 @@ confirm with an annotation that a server belongs to the cluster although nothing
 the record replaces the annotation.
 """
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 
 from pydantic import TypeAdapter, ValidationError
 
+from kafka_rebalance.errors import Refused
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.blobs import KIND_LABEL, PREFIX, config_map, object_name
 from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.ordered_writes import OrderedWrites
 from kafka_rebalance.model.ownership import Binding
+from kafka_rebalance.reasons import Reason
 
 _BINDING = TypeAdapter(Binding)
 _KIND = "binding"
@@ -28,6 +31,7 @@ class BindingStore:
     def __init__(self, kube: KubeObjects) -> None:
         self._kube = kube
         self._writes = OrderedWrites(kube)
+        self._one_at_a_time = asyncio.Lock()
 
     async def load(self, cluster_id: str) -> Binding | None:
         """None if the cluster has no owner. StoredStateCorrupt if the record cannot be read: nothing is guessed."""
@@ -44,10 +48,21 @@ class BindingStore:
                 continue  # said where the cluster is connected to
         return sorted(bindings, key=lambda binding: binding.cluster_id)
 
-    async def save(self, binding: Binding) -> None:
-        """Create or replace in one write."""
+    async def save(self, binding: Binding, *, most: int | None = None) -> None:
+        """Create or replace in one write.
+
+        ``most``: Refused("InlineConnectionRefused") if the owner has this number of other clusters.
+        """
         name = object_name(_KIND, binding.cluster_id)
-        await self._writes.put(config_map(name, {KIND_LABEL: _KIND}, data={_KEY: _BINDING.dump_json(binding).decode()}))
+        body = config_map(name, {KIND_LABEL: _KIND}, data={_KEY: _BINDING.dump_json(binding).decode()})
+        async with self._one_at_a_time:
+            await self.refuse_more(binding, most)
+            await self._writes.put(body)
+
+    async def refuse_more(self, binding: Binding, most: int | None) -> None:
+        """Raises as ``save`` with this ``most``, and writes nothing."""
+        if most is not None:
+            _refuse_more(binding, await self.load_all(), most)
 
     async def delete(self, cluster_id: str) -> None:
         """No error if there is none. Conflict if it was written since it was read, as by a new owner."""
@@ -70,3 +85,14 @@ class BindingStore:
             ) from error
         confirmed = found["metadata"].get("annotations", {}).get(_CONFIRMED)
         return binding if confirmed is None else replace(binding, confirmed=confirmed)
+
+
+def _refuse_more(binding: Binding, bound: Iterable[Binding], most: int) -> None:
+    others = [other for other in bound if other.owner == binding.owner and other.cluster_id != binding.cluster_id]
+    if len(others) >= most:
+        raise Refused(
+            Reason.INLINE_CONNECTION_REFUSED,
+            f"{binding.owner} already has {len(others)} Kafka clusters on record, the most for inline connections: use "
+            "KafkaConnections. A cluster leaves the record when no resource names it, no run is open there and its "
+            "throttles are restored. The log of the operator says what is left in a cluster that cannot be reached",
+        )

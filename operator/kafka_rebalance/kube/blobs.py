@@ -1,15 +1,19 @@
 """Byte strings of any size in ConfigMaps of the operator's namespace, replaced atomically.
 
 A blob is an *index* ConfigMap. A payload below the API server's limit is in the index itself; a larger one is cut into
-immutable shards, named by their content, which are written before the index that names them. Writing the index is what
-commits: if the operator is killed before, the old content is still there, and the new shards are garbage that the next
-write, delete or ``clean`` removes. Nothing here knows what the bytes mean.
+immutable shards, which are written before the index that names them. Writing the index is what commits: if the operator
+is killed before, the old content is still there, and the new shards are garbage that the next write, delete or
+``clean`` removes. Nothing here knows what the bytes mean.
+
+The API server may carry out a deletion after its client has given it up. So no write uses a name again that may have
+been deleted: new shards have new names, also for content that was stored before.
 """
 
 import asyncio
 import base64
 import hashlib
 import json
+import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -62,6 +66,20 @@ class BlobStore:
         """The indexes of all blobs of this kind."""
         return sorted(index["name"] for index in await self._kube.list_config_map_metadata({KIND_LABEL: self._kind}))
 
+    async def owners(self) -> dict[str, str]:
+        """The uid that each blob of this kind was written with, by name."""
+        indexes = await self._kube.list_config_map_metadata({KIND_LABEL: self._kind})
+        return {index["name"]: index["labels"].get(UID_LABEL, "") for index in indexes}
+
+    async def attributes(self, name: str) -> Mapping[str, str]:
+        """Those that the blob was written with, without reading its shards; none if they cannot be read."""
+        index = await self._kube.get_config_map(name)
+        try:
+            attributes: dict[str, str] = json.loads(index["data"][_INDEX])["attributes"] if index is not None else {}
+        except (KeyError, TypeError, ValueError, RecursionError):
+            return {}
+        return attributes
+
     async def write(
         self, name: str, uid: str, payload: bytes, attributes: Mapping[str, str], *, expected: str | None = None
     ) -> None:
@@ -73,7 +91,7 @@ class BlobStore:
         content = hashlib.sha256(payload).hexdigest()
         pieces = cut(payload, SHARD_BYTES)
         before = self._shards.pop(name, None)
-        shards = [f"{name}-{content[:16]}-{number:03d}" for number in range(len(pieces))] if len(pieces) > 1 else []
+        shards = _new_names(name, len(pieces)) if len(pieces) > 1 else []
         labels = self._labels(uid, content)
         for shard, piece in zip(shards, pieces, strict=bool(shards)):
             await self._write_shard(shard, piece, {**labels, KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
@@ -99,14 +117,14 @@ class BlobStore:
         *,
         expected: str,
     ) -> tuple[tuple[str, ...], str]:
-        """Make the content these shards, which are stored already, and new pieces; read the new ones back.
+        """Store content that consists of shards that are stored already and of new pieces. Reads the new ones back.
 
-        ``content``: the SHA-256 of all of it; ``expected``: as for ``write``. Shards that are named no more are left to
-        ``drop``. Returns the shards, none if the payload is in the index, and the resource version.
+        ``content``: the SHA-256 of the whole content; ``expected``: as for ``write``. Does not delete shards that are
+        no longer named (``drop``). Returns the shards, none if the payload is in the index, and the resource version.
         """
         labels = self._labels(uid, hashlib.sha256(name.encode()).hexdigest())  # the same for all shards of the blob
         inline = not shards and len(pieces) == 1
-        named = {f"{name}-{hashlib.sha256(piece).hexdigest()[:24]}": piece for piece in pieces} if not inline else {}
+        named = dict(zip(_new_names(name, len(pieces)), pieces, strict=True)) if not inline else {}
         for shard, piece in named.items():
             await self._write_shard(shard, piece, {**labels, KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
         everything = (*shards, *named)
@@ -155,8 +173,7 @@ class BlobStore:
     async def delete(self, name: str) -> None:
         """Delete the blob with its shards; no error if there is none."""
         self._shards.pop(name, None)
-        self._writes.forget(name)
-        await self._kube.delete_config_map(name)
+        await self._writes.delete(name)
         await self._sweep({KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
 
     async def delete_all(self, uid: str, *, keep: Collection[str] = ()) -> None:
@@ -191,17 +208,11 @@ class BlobStore:
         for found in await self._kube.list_config_map_metadata(labels):
             if found["name"] not in (keep or ()):
                 self._writes.forget(found["name"])
-                await self._kube.delete_config_map(found["name"])
+                await self._kube.delete_config_map(found["name"], found["resourceVersion"])
 
     async def _write_shard(self, name: str, piece: bytes, labels: Mapping[str, str]) -> None:
         body = config_map(name, labels, binaryData={_PAYLOAD: _encode(piece)}, immutable=True)
-        try:
-            await self._kube.create_config_map(body)
-        except Conflict:
-            # From an attempt that was killed. The name stands for the content, unless somebody changed it.
-            if _decode(await self._kube.get_config_map(name)) != piece:
-                await self._kube.delete_config_map(name)
-                await self._kube.create_config_map(body)
+        await self._kube.create_config_map(body)
 
     async def _put(self, index: Json, expected: str | None) -> None:
         name = index["metadata"]["name"]
@@ -232,6 +243,11 @@ def object_name(kind: str, *key: str) -> str:
 def cut(payload: bytes, size: int) -> Sequence[bytes]:
     """Pieces of at most ``size`` bytes; at least one, which may be empty."""
     return [payload[start : start + size] for start in range(0, len(payload), size)] or [b""]
+
+
+def _new_names(name: str, count: int) -> list[str]:
+    unique = uuid.uuid4().hex[:16]
+    return [f"{name}-{unique}-{number:03d}" for number in range(count)]
 
 
 def _index(

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from kafka_rebalance.api.v1alpha1 import KINDS
-from kafka_rebalance.kube.record_files import REQUESTS, remove_file, replace_file
+from kafka_rebalance.kube.record_files import REQUESTS, not_ours, remove_file, replace_file
 
 _ENDING = ".json"
 _OLD_SECONDS = 3600.0
@@ -40,10 +40,19 @@ class ChangeRequest:
 
 
 class ChangeRequests:
-    """The requests in the directory ``records``. All methods block, and raise Transient("RecordsNotWritten")."""
+    """The requests in the directory ``records``. All methods block, and raise Transient("RecordsNotWritten").
+
+    Refused("RecordsInvalid") if the directory of the requests is a link: files of others would be deleted.
+    """
 
     def __init__(self, records: Path) -> None:
-        self._directory = records / REQUESTS
+        self._place = records / REQUESTS
+
+    @property
+    def _directory(self) -> Path:
+        if self._place.is_symlink():
+            raise not_ours(self._place, "a directory")
+        return self._place
 
     def hand_in(self, request: ChangeRequest) -> str:
         """The id of the request, which counts from now on even if this process is killed."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
 from kafka_rebalance.api.fields import format_time
-from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, VERSION, ObjectMeta
+from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, VERSION, ObjectMeta, own_annotations
 from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.heartbeat import beat
 from kafka_rebalance.kube import access
@@ -45,6 +45,8 @@ _THREADS = 8
 _MERGE_PATCH = "application/merge-patch+json"
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _MAX_EVENT_MESSAGE = 1024
+_PAGE = 50
+_READ_METADATA = frozenset(field.alias for field in ObjectMeta.model_fields.values())
 
 
 def operator_namespace(chosen: str | None = None) -> str:
@@ -95,9 +97,18 @@ class KubeClient:
         return await self._get_or_none(_resource(plural, namespace, name))
 
     async def list_resources(self, plural: str, namespace: str | None = None) -> list[Json]:
-        """All resources of one kind, in one namespace or in all."""
-        items: list[Json] = (await self._json("GET", _resource(plural, namespace)))["items"]
-        return items
+        """All resources of one kind, in one namespace or in all, without the metadata that ``ObjectMeta`` ignores.
+
+        Pages are read one after the other, because users may fill each resource up to 1.5 MB.
+        """
+        items: list[Json] = []
+        query = {"limit": str(_PAGE)}
+        while True:
+            page = await self._json("GET", f"{_resource(plural, namespace)}?{urlencode(query)}")
+            items += map(_without_ballast, page["items"])
+            if not (more := page["metadata"].get("continue")):
+                return items
+            query["continue"] = more
 
     async def patch(
         self, plural: str, namespace: str, name: str, patch: Mapping[str, Any], resource_version: str
@@ -354,6 +365,13 @@ class KubeClient:
         except ValueError as error:
             raise unreachable(what, self._api.configuration.host, error, "answers without JSON: a proxy?") from error
         return parsed
+
+
+def _without_ballast(body: Json) -> Json:
+    metadata = {name: value for name, value in body["metadata"].items() if name in _READ_METADATA}
+    if "annotations" in metadata:
+        metadata["annotations"] = own_annotations(metadata["annotations"])
+    return {**body, "metadata": metadata}
 
 
 def _resource(plural: str, namespace: str | None, name: str = "") -> str:

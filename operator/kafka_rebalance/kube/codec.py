@@ -67,21 +67,6 @@ def unpack(payload: bytes) -> Any:
 @without_collector()
 def encode_plan(plan: Plan) -> bytes:
     """A plan with its certificate."""
-    topics = []
-    partitions = sorted(plan.partitions, key=lambda p: p.tp)
-    for (topic, topic_id), group in groupby(partitions, key=lambda p: (p.tp.topic, p.topic_id)):
-        rows = list(group)
-        topics.append(
-            {
-                "topic": topic,
-                "id": topic_id,
-                "partitions": [p.tp.partition for p in rows],
-                "current": _joined([p.current for p in rows]),
-                "target": _joined([p.target for p in rows]),
-                "sizes": [p.size_bytes for p in rows],
-                "elects": [p.tp.partition for p in rows if p.elects],
-            }
-        )
     return pack(
         {
             "format": _LOG_DIR_FORMAT if plan.log_dirs else _FORMAT,
@@ -102,7 +87,7 @@ def encode_plan(plan: Plan) -> bytes:
                 [topic, [tp.partition for tp in named]]
                 for topic, named in groupby(sorted(plan.in_place), key=lambda tp: tp.topic)
             ],
-            "topics": topics,
+            "topics": _topic_columns(plan.partitions),
             **({"load": _LOAD.dump_python(plan.load, mode="json")} if plan.load is not None else {}),
             **({"logDirs": _log_dir_columns(plan.log_dirs)} if plan.log_dirs else {}),
         },
@@ -110,21 +95,44 @@ def encode_plan(plan: Plan) -> bytes:
     )
 
 
+def _topic_columns(partitions: Iterable[PlannedPartition]) -> list[dict[str, Any]]:
+    """Grouped by topic, in the order of the partitions. ``_planned_partitions`` is the reverse."""
+    topics = []
+    for (topic, topic_id), group in groupby(sorted(partitions, key=lambda p: p.tp), lambda p: (p.tp.topic, p.topic_id)):
+        rows = list(group)
+        topics.append(
+            {
+                "topic": topic,
+                "id": topic_id,
+                "partitions": [p.tp.partition for p in rows],
+                "current": _joined([p.current for p in rows]),
+                "target": _joined([p.target for p in rows]),
+                "sizes": [p.size_bytes for p in rows],
+                "elects": [p.tp.partition for p in rows if p.elects],
+            }
+        )
+    return topics
+
+
+def _planned_partitions(topics: Iterable[Any]) -> tuple[PlannedPartition, ...]:
+    partitions, share = [], dict[Replicas, Replicas]().setdefault
+    for group in topics:
+        topic, topic_id, elects = group["topic"], group["id"], frozenset(group["elects"])
+        lists = _split(group["current"], share), _split(group["target"], share)
+        partitions += [
+            PlannedPartition(TopicPartition(topic, number), current, target, topic_id, size, number in elects)
+            for number, current, target, size in zip(group["partitions"], *lists, group["sizes"], strict=True)
+        ]
+    return tuple(partitions)
+
+
 @without_collector()
 def decode_plan(payload: bytes) -> Plan:
     """StoredStateCorrupt where it is not a plan of ours."""
     with _corrupt_unless_ours("plan"):
         raw = _known(unpack(payload), _FORMAT, _LOG_DIR_FORMAT)
-        partitions, share = [], dict[Replicas, Replicas]().setdefault
-        for group in raw["topics"]:
-            topic, topic_id, elects = group["topic"], group["id"], frozenset(group["elects"])
-            lists = _split(group["current"], share), _split(group["target"], share)
-            partitions += [
-                PlannedPartition(TopicPartition(topic, number), current, target, topic_id, size, number in elects)
-                for number, current, target, size in zip(group["partitions"], *lists, group["sizes"], strict=True)
-            ]
         return Plan(
-            partitions=tuple(partitions),
+            partitions=_planned_partitions(raw["topics"]),
             # Plans of older operators have no bound of the bytes.
             certificate=Certificate(raw["lowerBound"], raw["optimal"], raw.get("dataLowerBound")),
             rack_violations=raw["rackViolations"],

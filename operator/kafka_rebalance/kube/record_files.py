@@ -2,9 +2,11 @@
 
 A file is written under another name, synced and renamed, and then the directory is synced. So a process or a machine
 that stops at any moment leaves the old content or the new one. The lock belongs to the process: the kernel releases it,
-also after SIGKILL. Nothing here knows what an object means.
+also after SIGKILL. Links are not followed, because the directory may belong to another user than the process, for
+example if root runs a command. Nothing here knows what an object means.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -29,6 +31,7 @@ _COMMAND = "command"
 _COMMAND_LOOKS = 200
 """How often a run looks again while a command has the directory: for the time of one change."""
 _LOOK_SECONDS = 0.05
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class RecordFiles:
@@ -45,7 +48,7 @@ class RecordFiles:
         Refused("RecordsLocked") if another process has it, Refused("RecordsInvalid") names a file that is not of ours.
         """
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = _opened_lock(directory / _LOCK)
         try:
             files = cls(directory, lock)
             files._take(lock, command=command)
@@ -82,7 +85,10 @@ class RecordFiles:
     def read_all(self, kind: str) -> Iterator[tuple[str, Json]]:
         """The namespace of each object of a kind, and the object."""
         for path in sorted(self.directory.glob(f"{kind}.*{_ENDING}")):
-            _, namespace, name = path.name.removesuffix(_ENDING).split(".", 2)
+            parts = path.name.removesuffix(_ENDING).split(".", 2)
+            if len(parts) != 3:
+                raise not_ours(path, "a record")
+            _, namespace, name = parts
             body = self.read(kind, namespace, name)
             if body is not None:
                 yield namespace, body
@@ -134,10 +140,7 @@ class RecordFiles:
                 continue
             parts = path.name.removesuffix(_ENDING).split(".", 2)
             if path.suffix != _ENDING or len(parts) != 3 or not path.is_file():
-                raise Refused(
-                    Reason.RECORDS_INVALID,
-                    f"{path} is not a record of kafka-rebalance run: use a directory of its own for the records",
-                )
+                raise not_ours(path, "a record")
             try:
                 _object_in(path, path.read_bytes())
             except StoredStateCorrupt as damaged:
@@ -152,7 +155,11 @@ def replace_file(path: Path, data: bytes) -> None:
     """Create or replace a file as a whole. Transient("RecordsNotWritten"); the old content is then still there."""
     unfinished = path.with_name(path.name + _UNFINISHED)
     try:
-        file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            file = os.open(unfinished, _NEW_FILE, 0o600)
+        except FileExistsError:  # from a killed writer, or a link
+            os.unlink(unfinished)
+            file = os.open(unfinished, _NEW_FILE, 0o600)
         try:
             if os.geteuid() == 0:  # the user of the directory must be able to read it
                 owner = os.stat(path.parent)
@@ -177,6 +184,21 @@ def remove_file(path: Path) -> bool:
     except OSError as error:
         raise _failed(path, error) from error
     return True
+
+
+def not_ours(path: Path, what: str) -> Refused:
+    """The error for a path that is a link, for example: ``what``: a file, say."""
+    message = f"{path} is not {what} of kafka-rebalance run: use a directory of its own for the records"
+    return Refused(Reason.RECORDS_INVALID, message)
+
+
+def _opened_lock(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise not_ours(path, "a file") from error
+        raise
 
 
 def _sync(directory: Path) -> None:

@@ -29,6 +29,7 @@ PIECE_BYTES = 32 * 1024
 """The size of a piece of a record of origins. Adding origins rewrites at most this much: a few thousand partitions."""
 _IN_PIECES = "inPieces"
 _OWNER = "owner"
+_NAMESPACE = "namespace"
 _REMEMBERED_LOGS = 32
 
 
@@ -64,13 +65,24 @@ class PlanStore(_ResourceStore):
 
     _KIND = "plan"
 
-    async def save(self, uid: str, plan_hash: str, cluster_id: str, plan: Plan, created_at: datetime) -> str:
-        """Store, replacing the plan of the same hash; returns ``ref``."""
+    async def save(
+        self, uid: str, plan_hash: str, cluster_id: str, plan: Plan, created_at: datetime, namespace: str = ""
+    ) -> str:
+        """Store, replacing the plan of the same hash; returns ``ref``. ``namespace``: of the resource."""
         name = self._blobs.name(uid, plan_hash)
         payload, actual = await asyncio.to_thread(lambda: (codec.encode_plan(plan), plan.hash))
-        attributes = {"clusterId": cluster_id, "planHash": actual, "createdAt": created_at.isoformat()}
+        times = {"createdAt": created_at.isoformat()}
+        attributes = {"clusterId": cluster_id, "planHash": actual, _NAMESPACE: namespace, **times}
         await self._blobs.write(name, uid, payload, attributes)
         return name
+
+    async def stored(self) -> dict[str, str]:
+        """The uid of the resource of each plan, by ``ref``."""
+        return await self._blobs.owners()
+
+    async def namespace_of(self, ref: str) -> str:
+        """The namespace of the resource of the plan; empty: not known, as of a plan of an earlier version."""
+        return (await self._blobs.attributes(ref)).get(_NAMESPACE, "")
 
     async def load(self, uid: str, plan_hash: str) -> StoredPlan | None:
         """None if there is none, or it is damaged."""
@@ -121,6 +133,8 @@ class OriginStore(_ResourceStore):
     def __init__(self, kube: KubeObjects) -> None:
         super().__init__(kube)
         self._logs: dict[str, _OriginLog] = {}
+        self._written: dict[str, str] = {}
+        """The uids of the records that this process has written, by name."""
 
     async def append(self, uid: str, run_id: str, origins: Iterable[Origin]) -> Mapping[TopicPartition, Origin]:
         """Record those that are not recorded yet, read them back and return all origins of the run.
@@ -130,6 +144,11 @@ class OriginStore(_ResourceStore):
         """
         name = self._blobs.name(uid, run_id)
         log = self._logs.pop(name, None) or await self._read(name)
+        if not log.version and name in self._written:
+            raise StoredStateCorrupt(
+                f"ConfigMap {name} was deleted, so it is not known where partitions were before the run. Set "
+                "deletionPolicy to Abandon and delete the resource to let go"
+            )
         new: list[Origin] = []
         latest: dict[TopicPartition, Origin] = {}
         for origin in origins:
@@ -153,7 +172,7 @@ class OriginStore(_ResourceStore):
             self._logs[name] = replace(log, recorded=recorded, tail=tail)
 
     async def replace(self, uid: str, run_id: str, origins: Iterable[Origin]) -> Mapping[TopicPartition, Origin]:
-        """Record these and no others, in one write: the others are the run's no more. Conflict: as for ``append``."""
+        """Replace all origins of the run by these, in one write. Conflict: as for ``append``."""
         name = self._blobs.name(uid, run_id)
         self._logs.pop(name, None)
         blob = await self._blobs.read(name)
@@ -168,6 +187,8 @@ class OriginStore(_ResourceStore):
     async def delete(self, uid: str, *, keep: Collection[str] = ()) -> None:
         """The origins of all runs of the resource, except these runs."""
         self._logs.clear()
+        kept = {self._blobs.name(uid, run_id) for run_id in keep}
+        self._written = {name: of for name, of in self._written.items() if of != uid or name in kept}
         await super().delete(uid, keep=keep)
 
     async def _read(self, name: str) -> _OriginLog:
@@ -182,6 +203,7 @@ class OriginStore(_ResourceStore):
         )
         # The first write after a start removes the objects that a killed writer left behind.
         await self._blobs.drop(name, sorted({*log.last} - {*shards}) if log.swept else None, keep=shards)
+        self._written[name] = uid
         recorded = {**log.recorded, **{origin.tp: origin for origin in new}}
         return _OriginLog(recorded, shards[:-1], digest, tail, shards[-1:], version, swept=True)
 
@@ -299,7 +321,7 @@ def _decode_with_hash(payload: bytes) -> tuple[Plan, str]:
 
 
 def _to_record(origin: Origin, before: Origin | None) -> Origin | None:
-    """The origins to record after ``before``; None: nothing to record."""
+    """The origin to record if ``before`` is on record; None: nothing to record."""
     if before is None or before.topic_id != origin.topic_id:
         return origin
     first = replace(origin, log_dirs=before.log_dirs) if before.first_call else before

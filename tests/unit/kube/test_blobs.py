@@ -3,6 +3,7 @@
 import pytest
 from tests.fakes.kube_in_memory import KubeInMemory
 
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube import blobs
 from kafka_rebalance.kube.api_errors import Conflict, StoredStateCorrupt
 from kafka_rebalance.kube.blobs import BlobStore
@@ -61,3 +62,34 @@ class TestShards:
             with pytest.raises(Conflict):
                 await store.write("ledger", "", NEW, {})
         assert await self.written(kube, store, b"other content") == 4
+
+
+class Hanging(KubeInMemory):
+    """Deletions of ``held`` fail, and are executed later."""
+
+    held = ()
+
+    async def delete_config_map(self, name, resource_version=None):
+        if name in self.held:
+            raise Transient("ApiServerUnreachable", "no answer")
+        return await super().delete_config_map(name, resource_version)
+
+    async def execute(self, names):
+        for name in names:
+            await super().delete_config_map(name)
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["replaced", "deleted"])
+async def test_a_deletion_of_shards_that_is_executed_late(monkeypatch, gone):
+    """Meanwhile the same content is written again."""
+    monkeypatch.setattr(blobs, "SHARD_BYTES", 4)
+    kube = Hanging()
+    store = BlobStore(kube, "ledger")
+    await store.write("ledger", "u", OLD, {})
+    kube.held = [name for name in kube.config_maps if name != "ledger"]
+    with pytest.raises(Transient):
+        await (store.delete_all("u") if gone else store.write("ledger", "u", NEW, {}))
+    held, kube.held = kube.held, ()
+    await store.write("ledger", "u", OLD, {})
+    await kube.execute(held)
+    assert (await store.read("ledger")).payload == OLD

@@ -1,15 +1,19 @@
 """What answers where the API server should be."""
 
 import contextlib
+import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from kubernetes import client
 
+from kafka_rebalance.api.overrides import MAX_TEXT
+from kafka_rebalance.api.v1alpha1 import COMPLETED_ANNOTATION
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.heartbeat import heard_by
-from kafka_rebalance.kube.api_errors import KindNotFound
+from kafka_rebalance.kube.api_errors import KindNotFound, from_response
 from kafka_rebalance.kube.client import KubeClient
 
 
@@ -63,6 +67,36 @@ async def test_a_call_that_fails_is_a_beat(proxy):
     await kube.close()
 
 
+class Pages(BaseHTTPRequestHandler):
+    """Two pages with a resource each, whose metadata is as long as the API server permits."""
+
+    def do_GET(self):
+        asked = parse_qs(urlsplit(self.path).query)
+        number, more = (2, "") if "continue" in asked else (1, "next")
+        assert asked["limit"] == ["50"]
+        annotations = {"other": "x" * 250_000, COMPLETED_ANNOTATION: "x" * 5_000}
+        metadata = {"name": f"r{number}", "labels": {"l": "x"}, "managedFields": [{}], "annotations": annotations}
+        page = {"metadata": {"continue": more}, "items": [{"metadata": metadata, "spec": {"a": 1}}]}
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(page).encode())
+
+    def log_message(self, *_):
+        pass
+
+
+async def test_a_list():
+    """Read in pages, without what the operator does not use: all of it together would not fit into its memory."""
+    with answering(Pages) as address:
+        kube = KubeClient(client.Configuration(host=address), "kafka-rebalance")
+        first, second = await kube.list_resources("kafkarebalances")
+        await kube.close()
+    assert (first["metadata"]["name"], second["metadata"]["name"]) == ("r1", "r2")
+    assert first["metadata"].keys() == {"name", "annotations"}
+    assert first["spec"] == {"a": 1}
+    assert first["metadata"]["annotations"] == {COMPLETED_ANNOTATION: "x" * (MAX_TEXT + 1)}
+
+
 class TestNotFound:
     """Only an answer that names the object says that it is gone."""
 
@@ -90,3 +124,11 @@ class TestNotFound:
             assert await kube.patch_status("kafkarebalances", "kafka", "r", {"status": {}}) is False
             assert await kube.get("kafkarebalances", "kafka", "r") is None
             await kube.close()
+
+
+@pytest.mark.parametrize("code", [410, 429, 500, 503])
+def test_a_busy_server_is_asked_again(code):
+    """410: what the next page of a list continues is gone, so the list is read again."""
+    error = from_response("GET kafkarebalances", code, b"")
+    assert isinstance(error, Transient)
+    assert error.reason == "ApiServerBusy"

@@ -5,6 +5,7 @@ import json
 import os
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 from tests.fakes.mortal_disk import Died, MortalDisk
@@ -157,15 +158,19 @@ class TestWithoutARun:
         assert await suspend(client) is None
         assert suspended(await client.get(*R))
 
-    async def test_a_run_that_starts_waits_for_the_change(self, run, client, tmp_path):
+    async def test_a_run_that_starts_waits_for_the_change(self, run, tmp_path, monkeypatch):
         """It is not refused because a command has the directory for a moment."""
         await run.close()
-        files = RecordFiles.to_write(tmp_path, command=True)
-        starting = asyncio.ensure_future(asyncio.to_thread(RecordFiles.to_write, tmp_path))
-        done, _ = await asyncio.wait([starting], timeout=0.1)
-        assert not done
-        files.close()
-        (await starting).close()
+        command, waits = RecordFiles.to_write(tmp_path, command=True), []
+
+        def wait(seconds):
+            waits.append(seconds)
+            if len(waits) == 3:
+                command.close()
+
+        monkeypatch.setattr(record_files, "time", SimpleNamespace(sleep=wait))
+        RecordFiles.to_write(tmp_path).close()
+        assert len(waits) == 3
 
     async def test_gone(self, run, client):
         await run.close()

@@ -9,6 +9,7 @@ from tests.fakes.kube_in_memory import KubeInMemory
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.binding_store import BindingStore
+from kafka_rebalance.kube.blobs import BlobStore
 from kafka_rebalance.kube.store import LedgerStore, RunStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
@@ -170,3 +171,18 @@ class TestDeletion:
         await store.delete("c")
         await store.delete("c")
         assert await store.load("c") is None
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["one plan", "all plans"])
+async def test_a_deletion_without_an_answer(whole):
+    """The blob is stored again before the deletion is carried out."""
+    kube = SlowKube()
+    store = BlobStore(kube, "plan")
+    await store.write("plan-1", "u", b"content", {"at": "1"})
+    kube.hanging = True
+    with pytest.raises(Transient):
+        await (store.delete("plan-1") if whole else store.delete_all("u"))
+    kube.hanging = False
+    await store.write("plan-1", "u", b"content", {"at": "2"})
+    assert await kube.arrive() == 1
+    assert (await store.read("plan-1")).payload == b"content"

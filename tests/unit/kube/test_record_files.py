@@ -11,7 +11,10 @@ from tests.fakes.mortal_disk import Died, MortalDisk
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kube import record_files
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
+from kafka_rebalance.kube.change_requests import ChangeRequest, ChangeRequests
 from kafka_rebalance.kube.record_files import RecordFiles
+
+REQUEST = ChangeRequest("kafkarebalances", "n", "a", "1")
 
 
 @pytest.fixture
@@ -122,6 +125,42 @@ class TestLock:
         assert not (tmp_path / "misspelt").exists()
 
 
+class TestLinks:
+    """The owner of a directory may be another user than the one who runs a command, for example root."""
+
+    def test_the_lock(self, tmp_path):
+        """The target of a link is not changed."""
+        (tmp_path / "other").write_text("kept")
+        (tmp_path / "records").mkdir()
+        (tmp_path / "records" / "lock").symlink_to(tmp_path / "other")
+        with pytest.raises(Refused, match="lock is not a file of kafka-rebalance run") as refused:
+            RecordFiles.to_write(tmp_path / "records")
+        assert refused.value.reason == "RecordsInvalid"
+        assert (tmp_path / "other").read_text() == "kept"
+
+    def test_an_unfinished_file(self, tmp_path, files):
+        """Replaced, not followed."""
+        (tmp_path / "other").write_text("kept")
+        (files.directory / "configmaps.n.a.json.unfinished").symlink_to(tmp_path / "other")
+        files.write("configmaps", "n", body())
+        assert (tmp_path / "other").read_text() == "kept"
+        assert files.read("configmaps", "n", "a") == body()
+        assert not (files.directory / "configmaps.n.a.json").is_symlink()
+
+    def test_requests(self, tmp_path, files):
+        """Nothing is written to another directory, and no old file of it is deleted."""
+        other = tmp_path / "other"
+        other.mkdir()
+        (other / "old").write_text("kept")
+        os.utime(other / "old", (0, 0))
+        (files.directory / "requests").symlink_to(other)
+        requests = ChangeRequests(files.directory)
+        for use in (requests.open, lambda: requests.hand_in(REQUEST), lambda: list(requests.waiting())):
+            with pytest.raises(Refused, match="requests is not a directory of kafka-rebalance run"):
+                use()
+        assert [path.name for path in other.iterdir()] == ["old"]
+
+
 class TestOtherFiles:
     @pytest.mark.parametrize("name", ["notes.txt", "cluster.json", "a.b.json", "configmaps.n.a.json.bak"])
     def test_foreign(self, tmp_path, name):
@@ -131,6 +170,12 @@ class TestOtherFiles:
             RecordFiles.to_write(tmp_path)
         assert refused.value.reason == "RecordsInvalid"
         assert (tmp_path / name).read_text() == "{}"
+
+    def test_foreign_beside_a_reader(self, tmp_path):
+        RecordFiles.to_write(tmp_path).close()
+        (tmp_path / "configmaps.a.json").write_text("{}")
+        with pytest.raises(Refused, match=r"configmaps\.a\.json is not a record"):
+            list(RecordFiles.to_read(tmp_path).read_all("configmaps"))
 
     @pytest.mark.parametrize(
         "damage", ["", "{", "[" * 2000, "[]", "{}", '{"metadata": {"name": "b", "namespace": "n"}}']

@@ -32,9 +32,9 @@ class MortalKube(KubeInMemory):
         self.largest = max(self.largest, len(json.dumps(body)))
         return super()._put(name, body)
 
-    async def delete_config_map(self, name):
+    async def delete_config_map(self, name, resource_version=None):
         self._spend()
-        return await super().delete_config_map(name)
+        return await super().delete_config_map(name, resource_version)
 
     def _spend(self):
         if not self.left:
