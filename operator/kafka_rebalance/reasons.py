@@ -185,7 +185,7 @@ class Reason(StrEnum):
     )
     INLINE_CONNECTION_REFUSED = (
         "InlineConnectionRefused",
-        "this operator takes connections from KafkaConnections only (--require-connections)",
+        "only a KafkaConnection is accepted: --require-connections, servers that claim too much, or too many clusters",
     )
     SECRET_FORBIDDEN = "SecretForbidden", "the operator may not read a Secret that the spec names"
     SECRET_INVALID = "SecretInvalid", "a Secret holds a value that cannot be used"

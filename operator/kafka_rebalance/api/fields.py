@@ -4,6 +4,7 @@ Every type is checked twice by the same rule: by the API server (pattern, bounds
 here when the operator reads it or a command reads a file. Nothing here depends on a resource.
 """
 
+import functools
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
@@ -25,6 +27,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, core_schema
 
+from kafka_rebalance.model.repeated import repeated
 from kafka_rebalance.units import parse_duration, parse_quantity
 
 V = TypeVar("V")
@@ -43,6 +46,8 @@ UNSET = -1
 
 _RE2_OPTIONS = re2.Options()
 _RE2_OPTIONS.log_errors = False
+_RE2_OPTIONS.max_mem = 64 * 1024
+"""Bytes. By default an expression may use 8 MiB and take a second to compile, and a resource may have 300 of them."""
 
 
 class ApiModel(BaseModel):
@@ -101,7 +106,7 @@ class Form:
 
 
 def compile_re2(pattern: str) -> Any:
-    """The compiled RE2 expression; ValueError says what is wrong with it."""
+    """The compiled RE2 expression; ValueError says what is wrong with it, or that it is too large."""
     try:
         return re2.compile(pattern, _RE2_OPTIONS)
     except re2.error as error:
@@ -111,8 +116,19 @@ def compile_re2(pattern: str) -> Any:
 
 
 def _valid_re2(pattern: str) -> str:
-    compile_re2(pattern)
+    if wrong := _wrong_with(pattern):
+        raise ValueError(wrong)
     return pattern
+
+
+@functools.lru_cache(4096)
+def _wrong_with(pattern: str) -> str:
+    """Why it is not a valid expression; empty if it is. Resources are read at each of their events."""
+    try:
+        compile_re2(pattern)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _rate(value: object) -> int:
@@ -165,9 +181,9 @@ def _percentage(value: object, info: ValidationInfo) -> object:
     return value
 
 
-def _unique(values: tuple[int, ...]) -> tuple[int, ...]:
-    if len(set(values)) != len(values):
-        raise ValueError("names a broker twice")
+def _each_broker_once(values: tuple[int, ...]) -> tuple[int, ...]:
+    if (twice := repeated(values)) is not None:
+        raise ValueError(f"names broker {twice} twice")
     return values
 
 
@@ -296,19 +312,27 @@ Regex = Annotated[
 """An RE2 expression, as in CEL."""
 
 Regexes = Annotated[
-    tuple[Regex, ...], Field(max_length=MAX_REGEXES, json_schema_extra={"x-kubernetes-list-type": "atomic"})
+    tuple[Regex, ...],
+    Field(max_length=MAX_REGEXES, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+    FailFast(),
 ]
 
 BrokerNumber = Annotated[int, Field(ge=0, le=MAX_INT32)]
 _SET = {"x-kubernetes-list-type": "set"}
-BrokerSet = Annotated[tuple[BrokerNumber, ...], Field(max_length=1000, json_schema_extra=_SET), AfterValidator(_unique)]
+BrokerSet = Annotated[
+    tuple[BrokerNumber, ...], Field(max_length=1000, json_schema_extra=_SET), AfterValidator(_each_broker_once)
+]
 """Distinct broker ids."""
 
-FewBrokers = Annotated[tuple[BrokerNumber, ...], Field(max_length=200, json_schema_extra=_SET), AfterValidator(_unique)]
+FewBrokers = Annotated[
+    tuple[BrokerNumber, ...], Field(max_length=200, json_schema_extra=_SET), AfterValidator(_each_broker_once)
+]
 """A ``BrokerSet`` that is short enough for a CEL rule to compare it with another one within the cost limit."""
 
 SomeBrokers = Annotated[
-    tuple[BrokerNumber, ...], Field(min_length=1, max_length=64, json_schema_extra=_SET), AfterValidator(_unique)
+    tuple[BrokerNumber, ...],
+    Field(min_length=1, max_length=64, json_schema_extra=_SET),
+    AfterValidator(_each_broker_once),
 ]
 """A ``BrokerSet`` with at least one id, short enough for a CEL rule to compare all pairs of ten."""
 

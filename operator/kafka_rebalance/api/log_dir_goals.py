@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from kafka_rebalance.api.fields import ApiModel, BrokerNumber, LogDirPath, Percentage
+from kafka_rebalance.model.repeated import repeated
 
 
 class DrainedLogDir(ApiModel):
@@ -15,8 +16,9 @@ class DrainedLogDir(ApiModel):
 
 
 def _each_log_dir_once(rows: tuple[DrainedLogDir, ...]) -> tuple[DrainedLogDir, ...]:
-    if len({(row.broker, row.path) for row in rows}) != len(rows):
-        raise ValueError("names a log dir twice")
+    if (twice := repeated((row.broker, row.path) for row in rows)) is not None:
+        broker, path = twice
+        raise ValueError(f"names log dir {path} of broker {broker} twice")
     return rows
 
 

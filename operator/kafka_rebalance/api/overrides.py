@@ -157,7 +157,7 @@ class _Annotations:
             return None
         path, text = f"metadata.annotations[{name}]", self._annotations[name]
         if len(text) > MAX_TEXT:
-            self.problems.append(f"{path}: must have at most {MAX_TEXT} characters, has {len(text)}")
+            self.problems.append(f"{path}: must have at most {MAX_TEXT} characters")
             return None
         try:
             # Where the standard library raises RecursionError, this parser raises ValueError.

@@ -34,6 +34,7 @@ from kafka_rebalance.model.goals import (
     RackAwareness,
     Strategy,
 )
+from kafka_rebalance.model.repeated import repeated
 
 _SIZES_HAVE_ONE_VALUE = "statistic and minimumCoverage are not allowed for Disk: sizes have only their latest value"
 
@@ -163,8 +164,8 @@ class LoadGoalSpec(ApiModel):
 
 
 def _each_resource_once(rows: tuple[LoadGoalSpec, ...]) -> tuple[LoadGoalSpec, ...]:
-    if len({row.name for row in rows}) != len(rows):
-        raise ValueError("names a resource twice")
+    if (twice := repeated(row.name for row in rows)) is not None:
+        raise ValueError(f"names resource {twice} twice")
     return rows
 
 

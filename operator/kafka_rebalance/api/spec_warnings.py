@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec, Topics
 from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleSpec
-from kafka_rebalance.api.topic_patterns import TopicFilter
+from kafka_rebalance.api.topic_patterns import MatchingTime, TopicFilter
+from kafka_rebalance.errors import Refused
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_duration, format_rate
 
@@ -49,10 +50,15 @@ def low_rate(rate: int) -> str | None:
 
 
 def unmatched_patterns(topics: Topics, names: Collection[str]) -> Iterator[str]:
-    """One sentence for each expression that matches no topic of the cluster."""
+    """One sentence for each expression that matches no topic of the cluster, as far as the time of a filter allows."""
+    spent = MatchingTime()
     for field, patterns in (("include", topics.include), ("exclude", topics.exclude), ("pinned", topics.pinned)):
         for at, pattern in enumerate(patterns):
-            if not any(map(TopicFilter([pattern]).matches, names)):
+            try:
+                found = any(map(TopicFilter([pattern], spent=spent).matches, names))
+            except Refused:
+                return
+            if not found:
                 yield f"spec.topics.{field}[{at}]: {pattern!r} matches no topic{_meant(pattern)}"
 
 

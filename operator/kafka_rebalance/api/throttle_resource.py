@@ -19,6 +19,7 @@ from kafka_rebalance.api.fields import (
 )
 from kafka_rebalance.api.resource_status import Count, OverrideRows, ResourceStatus, ShortText, SourceName
 from kafka_rebalance.execution.reassignment_throttle import Rates
+from kafka_rebalance.model.repeated import repeated
 from kafka_rebalance.model.topology import BrokerId
 
 MAX_BROKER_ROWS = 50
@@ -77,8 +78,8 @@ class BrokerRateOverride(ApiModel):
 
 
 def _each_broker_once(rows: tuple[BrokerRateOverride, ...]) -> tuple[BrokerRateOverride, ...]:
-    if len({row.id for row in rows}) != len(rows):
-        raise ValueError("names a broker twice")
+    if (twice := repeated(row.id for row in rows)) is not None:
+        raise ValueError(f"names broker {twice} twice")
     return rows
 
 

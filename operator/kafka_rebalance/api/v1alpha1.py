@@ -7,14 +7,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from kafka_rebalance.api.connection import KafkaSource
 from kafka_rebalance.api.connection_resource import KafkaConnectionSpec, KafkaConnectionStatus
 from kafka_rebalance.api.fields import ApiModel, Timestamp
-from kafka_rebalance.api.overrides import OverrideInForce, overridden_throttle
+from kafka_rebalance.api.overrides import MAX_TEXT, OVERRIDES, OverrideInForce, overridden_throttle
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.resource_status import Condition, KafkaRebalanceStatus, ResourceStatus
 from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleSpec, KafkaReassignmentThrottleStatus
@@ -44,6 +44,15 @@ PLANNING_FIELDS = frozenset(
 """The fields of the spec of a KafkaRebalance that decide what is planned."""
 LET_GO_ANNOTATION = f"{GROUP}/let-go"
 """``true`` on a resource that is being deleted: remove the finalizer at once (Kafka no longer exists)."""
+_ANNOTATIONS = (UNDO_ANNOTATION, COMPLETED_ANNOTATION, LET_GO_ANNOTATION, *OVERRIDES)
+
+
+def own_annotations(found: Any) -> Any:
+    """The annotations that the operator reads, cut behind the longest valid text. All may have 256 KiB together."""
+    if not isinstance(found, dict):
+        return found
+    own = {name: found[name] for name in _ANNOTATIONS if name in found}
+    return {name: text[: MAX_TEXT + 1] if isinstance(text, str) else text for name, text in own.items()}
 
 
 class ObjectMeta(ApiModel):
@@ -59,7 +68,7 @@ class ObjectMeta(ApiModel):
     creation_timestamp: Timestamp | None = None
     deletion_timestamp: Timestamp | None = None
     finalizers: tuple[str, ...] = ()
-    annotations: dict[str, str] = Field(default_factory=dict)
+    annotations: Annotated[dict[str, str], BeforeValidator(own_annotations)] = Field(default_factory=dict)
 
     @property
     def deleting(self) -> bool:

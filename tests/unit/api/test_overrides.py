@@ -181,9 +181,7 @@ class TestProblems:
         """Each round reads it, and thousands of unknown fields would take seconds."""
         many = {f"field{number}": True for number in range(9000)}
         found = rebalance({}, {SUSPEND_OVERRIDE: {"suspend": True, "until": LATER, **many}})
-        assert found.problems == (
-            f"metadata.annotations[{SUSPEND_OVERRIDE}]: must have at most 2000 characters, has 169940",
-        )
+        assert found.problems == (f"metadata.annotations[{SUSPEND_OVERRIDE}]: must have at most 2000 characters",)
 
     def test_no_rate(self):
         for annotations in ({"until": LATER}, {"leaderRate": "1Mi", "unlimited": True, "until": LATER}):

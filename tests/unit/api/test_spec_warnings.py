@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kafka_rebalance.api import topic_patterns
 from kafka_rebalance.api.rebalance_spec import Topics
 from kafka_rebalance.api.spec_warnings import LOW_RATE, low_rate, throttle_warnings, unmatched_patterns
 from kafka_rebalance.api.v1alpha1 import parse_throttle
@@ -30,6 +31,12 @@ class TestPatterns:
     def test_what_matches_is_not_mentioned(self) -> None:
         topics = Topics(include=("t", "u"), exclude=("u",), pinned=("v.*",))
         assert [said.partition(":")[0] for said in unmatched_patterns(topics, {"t", "u"})] == ["spec.topics.pinned[0]"]
+
+    def test_in_a_limited_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A missing warning stops nothing."""
+        monkeypatch.setattr(topic_patterns, "_too_slow", type(topic_patterns._too_slow)())
+        monkeypatch.setattr(topic_patterns, "_MOST_SECONDS", -1.0)
+        assert not list(unmatched_patterns(Topics(include=("a", "b")), {"t", "u"}))
 
 
 class TestRates:

@@ -69,7 +69,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("parts", "said"),
         [
-            ({"brokers": [{"id": 1, "leaderRate": 1}] * 2}, "spec.brokers: names a broker twice"),
+            ({"brokers": [{"id": 1, "leaderRate": 1}] * 2}, "spec.brokers: names broker 1 twice"),
             ({"brokers": [{"id": 1}]}, "spec.brokers[0]: set leaderRate, followerRate or both"),
             ({"brokers": [{"id": -1, "leaderRate": 1}]}, "spec.brokers[0].id: "),
             ({"brokers": [{"leaderRate": 1}]}, "spec.brokers[0].id: "),

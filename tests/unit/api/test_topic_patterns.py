@@ -1,8 +1,13 @@
 """The topic filter."""
 
+from itertools import count
+
 import pytest
 
-from kafka_rebalance.api.topic_patterns import TopicFilter
+from kafka_rebalance.api import topic_patterns
+from kafka_rebalance.api.fields import compile_re2
+from kafka_rebalance.api.topic_patterns import MatchingTime, TopicFilter
+from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.topology import TopicPartition
 
 
@@ -27,6 +32,57 @@ class TestTopicFilter:
         """Look-ahead and back references exist only in Python's dialect."""
         with pytest.raises(ValueError, match="not a valid RE2"):
             TopicFilter(["(?=a).*"])
+
+
+class TestCost:
+    """Nobody can write expressions that need much memory, or occupy a thread for long."""
+
+    @pytest.fixture(autouse=True)
+    def nothing_remembered(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(topic_patterns, "_too_slow", type(topic_patterns._too_slow)())
+
+    @pytest.mark.parametrize("pattern", [r"(\pL{10}\pN{10}){20}", r"\pL{190}", "(.{0,30}){30}"])
+    def test_large_expressions_are_refused(self, pattern: str) -> None:
+        with pytest.raises(ValueError, match="too large"):
+            compile_re2(pattern)
+
+    @pytest.mark.parametrize(
+        "pattern", [".{0,249}", r"\pL+", "(?i)" + "a" * 500, "|".join(f"topic-{n:03d}" for n in range(50))]
+    )
+    def test_common_ones_are_not(self, pattern: str) -> None:
+        assert compile_re2(pattern).fullmatch("aaa") is not None or not pattern.startswith((".", r"\pL"))
+
+    def test_a_filter_that_takes_long_is_refused(self) -> None:
+        """From then on at once, because a plan is tried again every few seconds."""
+        seconds = count(0, 2)
+        slow = TopicFilter(["a"], ["b"], MatchingTime(lambda: next(seconds)))
+        with pytest.raises(Refused, match=r"spec\.topics: the expressions take more than 5 s") as refused:
+            slow.select("abcdef")
+        assert refused.value.reason == "InvalidSpec"
+        with pytest.raises(Refused, match="more than 5 s"):
+            TopicFilter(["a"], ["b"]).select("fedcba")
+        assert TopicFilter(["a"]).select("abcdef") == ["a"]
+
+    def test_only_for_the_topics_that_took_long(self) -> None:
+        """The same expressions are used for other clusters, whose topics nobody else can choose."""
+        seconds = count(0, 9)
+        with pytest.raises(Refused):
+            TopicFilter(["a"], (), MatchingTime(lambda: next(seconds))).select("abc")
+        assert TopicFilter(["a"]).select("ab") == ["a"]
+        assert TopicFilter(["a"]).matches("a")
+
+    def test_a_filter_that_matches_long_enough(self) -> None:
+        seconds = count(0, 2)
+        assert TopicFilter(["a"], (), MatchingTime(lambda: next(seconds))).select("aba") == ["a", "a"]
+
+    def test_many_are_forgotten(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(topic_patterns, "_REMEMBERED", 2)
+        seconds = count(0, 9)
+        for number in range(5):
+            slow = TopicFilter([f"a{number}"], (), MatchingTime(lambda: next(seconds)))
+            with pytest.raises(Refused):
+                slow.select("ab")
+        assert len(topic_patterns._too_slow) == 2
 
 
 class TestInternal:

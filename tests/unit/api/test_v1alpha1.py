@@ -8,9 +8,16 @@ import yaml
 
 from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.api.execution_spec import DeletionPolicy
+from kafka_rebalance.api.overrides import MAX_TEXT
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
-from kafka_rebalance.api.v1alpha1 import parse_rebalance, parse_throttle, planning_hash
+from kafka_rebalance.api.v1alpha1 import (
+    UNDO_ANNOTATION,
+    parse_metadata,
+    parse_rebalance,
+    parse_throttle,
+    planning_hash,
+)
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.units import parse_quantity
 
@@ -89,6 +96,7 @@ class TestRefusals:
             ({"topics": {"include": ["a", "["]}}, "spec.topics.include[1]: is not a valid RE2 regular expression"),
             ({"topics": {"exclude": ["(?=a)"]}}, "spec.topics.exclude[0]: is not a valid RE2 regular expression"),
             ({"topics": {"include": ["a" * 513]}}, "spec.topics.include[0]: "),
+            ({"topics": {"include": [r"(\pL{10}\pN{10}){20}"]}}, "spec.topics.include[0]: is not a valid RE2"),
             ({"throttle": {}}, "spec.throttle: "),
             ({"throttle": {"unlimited": True, "leaderRate": "1Mi"}}, "spec.throttle: "),
             ({"throttle": {"unlimited": False}}, "spec.throttle.unlimited: "),
@@ -98,7 +106,15 @@ class TestRefusals:
             ({"throttle": {"followerRate": "2048Ti"}}, "spec.throttle.followerRate: "),
             ({"throttle": {"followerRate": True}}, "spec.throttle.followerRate: "),
             ({"brokers": {"include": [1, 2], "decommission": [2]}}, "spec.brokers: "),
-            ({"brokers": {"include": [1, 1]}}, "spec.brokers.include: names a broker twice"),
+            ({"brokers": {"include": [1, 1]}}, "spec.brokers.include: names broker 1 twice"),
+            (
+                {"goals": {"load": {"resources": [{"name": "Disk"}, {"name": "BytesIn"}, {"name": "Disk"}]}}},
+                "spec.goals.load.resources: names resource Disk twice",
+            ),
+            (
+                {"goals": {"logDirs": {"drain": [{"broker": 2, "path": "/a"}] * 2}}},
+                "spec.goals.logDirs.drain: names log dir /a of broker 2 twice",
+            ),
             ({"brokers": {"decommission": [-1]}}, "spec.brokers.decommission[0]: "),
             ({"strategy": "Better"}, "spec.strategy: "),
             ({"strategy": "Assignment"}, "spec: assignment is required with the strategy Assignment"),
@@ -249,3 +265,10 @@ class TestMetadata:
         assert not parse_rebalance(raw).metadata.deleting
         raw["metadata"]["deletionTimestamp"] = "2026-11-21T11:57:16Z"
         assert parse_rebalance(raw).metadata.deleting
+
+
+def test_annotations_of_others_are_not_kept() -> None:
+    """They may have 256 KiB, and users may create many resources."""
+    annotations = {"other": "x", "kafkarebalance.dev/other": "x", UNDO_ANNOTATION: "x" * 5_000}
+    found = parse_metadata({"metadata": {"name": "a", "namespace": "n", "uid": "u", "annotations": annotations}})
+    assert found.annotations == {UNDO_ANNOTATION: "x" * (MAX_TEXT + 1)}
