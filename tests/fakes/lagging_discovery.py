@@ -17,6 +17,7 @@ class LaggingDiscovery:
     def __init__(self) -> None:
         self.plurals = [CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES]
         self.watched: list[str] = []
+        self._ended = asyncio.Event()
 
     @asynccontextmanager
     async def served(self) -> AsyncIterator[str]:
@@ -29,6 +30,7 @@ class LaggingDiscovery:
             await web.TCPSite(runner, "127.0.0.1", 0).start()
             yield f"http://127.0.0.1:{runner.addresses[0][1]}"
         finally:
+            self._ended.set()
             await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
@@ -49,7 +51,8 @@ class LaggingDiscovery:
         self.watched.append(plural)
         stream = web.StreamResponse()
         await stream.prepare(request)
-        await asyncio.Event().wait()
+        # Not without end: aiohttp forgets a request whose client has gone, and its task would stay.
+        await self._ended.wait()
         return stream
 
 

@@ -13,6 +13,7 @@ from kafka_rebalance.kube.record_files import RecordFiles
 from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.engine import ClusterEngine
+from kafka_rebalance.reconcile.engine_parts import EngineParts
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
@@ -55,9 +56,8 @@ class OperatorInDirectory:
         keeper = ThrottleKeeper("c", self.kafka, LedgerStore(kube), self.clock.monotonic)
         resources = Resources(kube, self.clock.now)
         stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
-        engine = ClusterEngine(
-            self.kafka.info, self.kafka, resources, stores, keeper, _no_loads, lambda: None, self.clock
-        )
+        parts = EngineParts(self.kafka.info, self.kafka, resources, stores, keeper, _no_loads, lambda: None, self.clock)
+        engine = ClusterEngine(parts)
         engine.rebalances[rebalance.uid] = rebalance
         kube.seen = lambda _plural, body, gone: None if gone else rebalance.see(body)
         try:

@@ -12,6 +12,7 @@ from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.engine import ClusterEngine
+from kafka_rebalance.reconcile.engine_parts import EngineParts
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
@@ -61,7 +62,7 @@ class OperatorInMemory:
         stores = Stores(PlanStore(self.kube), OriginStore(self.kube), RunStore(self.kube))
         keeper = ThrottleKeeper("c", self.kafka, self.records, self.clock.monotonic)
         resources = Resources(self.kube, self.clock.now)
-        self.engine = ClusterEngine(
+        parts = EngineParts(
             self.kafka.info,
             self.kafka,
             resources,
@@ -72,6 +73,7 @@ class OperatorInMemory:
             self.clock,
             _History(self),
         )
+        self.engine = ClusterEngine(parts)
         for (plural, _, _), body in self.kube.resources.items():
             if plural == REBALANCES:
                 self._see(body)

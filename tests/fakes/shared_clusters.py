@@ -187,6 +187,12 @@ class SharedClusters:
             await asyncio.sleep(0.005)
         raise AssertionError({key: self.ready(key[1], key[2], key[0]) for key in self.kube.resources})
 
+    async def deleted(self, namespace):
+        """The rebalance of the namespace is deleted, and gone."""
+        body = self.kube.delete(REBALANCES, namespace, "r", self.clock.at.isoformat())
+        self.supervisor.rebalance_seen(body, deleted=False)
+        await self.until(lambda: (REBALANCES, namespace, "r") not in self.kube.resources)
+
     async def draining(self, flying=4, **spec):
         """Namespace a has copies in flight to a slow broker, under a throttle."""
         self.real.slow = {BrokerId(4)}

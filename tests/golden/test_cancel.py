@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from kafka_rebalance.execution.limits import Ceilings, Limits
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
 from kafka_rebalance.execution.rollback import Skip, drop_set, rollback_target
-from kafka_rebalance.execution.schedule import Ceilings, Limits, RebalanceShare, schedule
+from kafka_rebalance.execution.schedule import RebalanceShare, schedule
 from kafka_rebalance.execution.steps import Elect
 from kafka_rebalance.model.topology import Broker, ClusterState, PartitionState, TopicPartition, replicas_of
 

@@ -77,7 +77,7 @@ def planned(broker, drained, band, rnd):
         {"kafka": KafkaSource(bootstrap_servers="k:9092"), "strategy": "LogDirs", "goals": goals}
     )
     states = {tp: PartitionState(tp, "id", replicas_of(1), frozenset({ONE}), ONE) for tp in broker.size}
-    inputs = LogDirInputs(frozenset({ONE}), {ONE: broker.described(rnd)}, states, states, {})
+    inputs = LogDirInputs(frozenset({ONE}), {ONE: broker.described(rnd)}, states, (), states, {})
     return with_log_dirs(Plan((), Certificate.of(0, 0)), spec, inputs)
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_rebalance.execution.limits import Ceilings, Limits
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
-from kafka_rebalance.execution.schedule import Ceilings, Limits, RebalanceShare, schedule
+from kafka_rebalance.execution.schedule import RebalanceShare, schedule
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 

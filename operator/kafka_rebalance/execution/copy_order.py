@@ -3,15 +3,15 @@
 A pipe leads from a leader to the first new replica of a call; calls with more new replicas have pipes of their own.
 The next pipe is the one whose ends have the fewest copies in flight in proportion to the bytes that they still have to
 copy, and its largest partition is copied first. So the broker with the most work gets the largest share, and the
-longest copy does not start last. If a partition needs several steps, the number of copies that share its brokers is
-limited, so that it does not end after all others.
+longest copy does not start last. The number of copies that share the brokers of a partition with much left to copy, in
+one step or in several, is limited, so that it does not end after all others.
 
 Arrays, because hundreds of thousands of copies may be ready; and since traffic only grows while choosing, a copy that
 does not fit once is dropped. ``Pipes`` counts in the ``Traffic`` of one call of ``schedule``.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count, repeat
 
 import numpy as np
@@ -45,9 +45,15 @@ def together(waiting: Iterable[BytesInOut | None]) -> BytesInOut | None:
     return into, out_of
 
 
-def chain_left(state: PartitionState | None, goal: Replicas, size: int) -> int:
-    """Bytes that a partition still lacks, most of which are copied one step after the other."""
-    return size * sum(broker not in state.isr for broker in goal) if state is not None else 0
+def chain_left(state: PartitionState | None, goal: Replicas, size: int, parallel_replicas: int) -> int:
+    """Bytes that a partition copies one after the other: those of one replica for each step that it still needs.
+
+    ``parallel_replicas``: R, how many new replicas one step adds at most; they are copied in parallel.
+    """
+    if state is None:
+        return 0
+    lacking = len(goal) - len(state.isr.intersection(goal))
+    return size * -(-lacking // parallel_replicas)
 
 
 def _weight(copies: int, in_flight: int, waiting: int) -> int:
@@ -135,7 +141,7 @@ class Traffic:
         return max(_FEWEST, self._most_work // longest)
 
     def add(self, source: BrokerId | None, destination: BrokerId, size: int, chain: int = 0) -> None:
-        """Count a copy that still lacks ``size`` bytes, of a partition that lacks ``chain`` in all its steps."""
+        """Count a copy that still lacks ``size`` bytes; ``chain``: as from ``chain_left``."""
         self.copies_into[destination] += 1
         self.load_into[destination] += size + 1
         self.chained_into[destination] += chain > 0
@@ -155,6 +161,7 @@ class Pipes:
     ``sizes``: bytes of one replica (absent: unknown). ``most_in`` and ``most_out``: copies into and out of one broker
     at the same time, None: any number. ``reserved``: bytes that a copy leaves free for those that come first,
     ``kept_free`` those that it leaves free in any case.
+    ``chain_of``: bytes of a partition, as from ``chain_left``.
     ``no_room``: partitions that only a full disk holds back, with its broker.
     """
 
@@ -169,14 +176,14 @@ class Pipes:
         most_out: int | None,
         reserved: Mapping[TopicPartition, Mapping[BrokerId, int]],
         kept_free: Mapping[BrokerId, int],
-        chains: Sequence[int] = (),
+        chain_of: Callable[[TopicPartition], int],
     ) -> None:
         self.no_room: dict[TopicPartition, BrokerId] = {}
         self._tps = tps
         self._traffic = traffic
         self._most_in, self._most_out = most_in, most_out
         self._size: _Ints = np.maximum(np.fromiter(map(sizes.get, tps, repeat(0)), np.int64, len(tps)), 0)
-        self._chain = chains or self._size.tolist()
+        self._chain_of = chain_of
         # Brokers are numbered as they appear; 0 is none: an unknown leader, or no further new replica.
         number: defaultdict[BrokerId | None, int] = defaultdict(count(1).__next__, {None: 0})
         shown = map(states.get, tps)
@@ -245,9 +252,10 @@ class Pipes:
 
     def _take(self, pipe: int) -> TopicPartition:
         row, source = int(self._head[pipe]), int(self._pipe_source[pipe])
+        size, chain = int(self._size[row]), self._chain_of(self._tps[row])
         touched = self._pipe_source == source
         for number in self._to[row, : self._copies[pipe]].tolist():
-            self._traffic.add(self._brokers[source], self._brokers[number], int(self._size[row]), self._chain[row])
+            self._traffic.add(self._brokers[source], self._brokers[number], size, chain)
             self._look_at(number)
             touched |= (self._heads_to == number).any(axis=1)
         self._look_at(source)

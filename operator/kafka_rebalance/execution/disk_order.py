@@ -4,7 +4,7 @@ Old and new copies coexist: a partition needs room on all its new brokers before
 whose end fits may be impossible to carry out in a wrong order, or in any order. ``disk_order`` looks for an order in
 which each partition fits once those before it have moved. ``reservations`` makes a parallel execution as safe as that
 order: a copy leaves free what the copies before it in the order still need. So the first partition that has not begun
-can always begin once reassignments in flight have completed, and nothing blocks for ever.
+can always begin once reassignments in flight have completed, and there is no deadlock.
 
 A broker is tight if more comes to it than is free there now. Only tight brokers need an order: on all others everything
 fits in any order. Finding an order is NP-hard in general. Here, partitions that go to no tight broker move first: they

@@ -168,7 +168,7 @@ def protected(
         if any(ours.values()):
             kept.append({tp.topic: ours})
             brokers |= set(replicas)
-    return united([wanted, *kept]), frozenset(brokers)
+    return united([wanted, *kept]) if kept else wanted, frozenset(brokers)
 
 
 def stale_entries(ledger: Ledger, keep: Entries) -> dict[str, dict[str, frozenset[str]]]:
@@ -212,13 +212,10 @@ def strike_topics(ledger: Ledger, topics: Collection[str]) -> Ledger:
     )
 
 
-def strike_entries(ledger: Ledger, subtracted: Entries) -> Ledger:
-    """The ledger without list entries that were taken out again."""
-    entries = {
-        topic: {name: items - subtracted.get(topic, {}).get(name, frozenset()) for name, items in lists.items()}
-        for topic, lists in ledger.entries.items()
-    }
-    return replace(ledger, entries=entries)
+def strike_entries(ledger: Ledger, topic: str, name: str, subtracted: frozenset[str]) -> Ledger:
+    """The ledger without these entries of one list, which were taken out again."""
+    lists = {**ledger.entries[topic], name: ledger.listed(topic, name) - subtracted}
+    return replace(ledger, entries={**ledger.entries, topic: lists})
 
 
 def strike_rates(ledger: Ledger, restored: Mapping[BrokerId, Collection[str]]) -> Ledger:

@@ -26,9 +26,9 @@ from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, T
 LONGEST_BYTES = 32_767
 """The longest config value that Kafka stores, and the longest string that it reads."""
 MOST_BYTES = 30_000
-"""How much of it we use. The rest is for what others add between our reading and our append."""
+"""The part that we use. The rest is for entries that others add between our reading and our append."""
 _STEP_BYTES = 200
-"""More than the entries of one step take, with eight replicas or ids of five digits: so much free needs no counting."""
+"""Larger than the entries of one step with eight replicas or ids of five digits. With this space, none are counted."""
 REQUEST_BYTES = 2_000_000
 """How much all lists of one request may hold: the controller writes whole lists, at most 8 MiB at once."""
 REQUEST_CHANGES = 1_000
@@ -164,10 +164,10 @@ def fitting(wanted: Entries, budget: ListBudget, foreign: Collection[TopicPartit
     room, chosen = ListRoom(budget), dict[str, Mapping[str, frozenset[str]]]()
     wholly, leader_side = set[TopicPartition](), set[TopicPartition]()
     for topic, lists in wanted.items():
-        if room.admits(topic, lists):
+        stored = {name: items & budget.stored.get((topic, name), StoredList()).entries for name, items in lists.items()}
+        if stored == lists or room.admits(topic, lists):
             chosen[topic] = lists
             continue
-        stored = {name: items & budget.stored.get((topic, name), StoredList()).entries for name, items in lists.items()}
         admitted = {name: set(items) for name, items in stored.items()}
         for tp, sides in sorted(_by_partition(topic, lists).items(), key=lambda row: (row[0] in foreign, row[0])):
             followers = {name: items for name, items in sides.items() if name == FOLLOWER_LIST}

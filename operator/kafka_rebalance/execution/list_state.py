@@ -9,7 +9,7 @@ late any more.
 from dataclasses import dataclass, replace
 from typing import Self
 
-from kafka_rebalance.execution.ledger import Before, remaining_after, split
+from kafka_rebalance.execution.ledger import Before, remaining_after
 from kafka_rebalance.execution.rate_state import LATE_SECONDS, SILENT
 
 WILDCARD = "*"
@@ -41,24 +41,27 @@ class ListState:
         """The broker removed these entries."""
         return replace(self, listed=self.listed - entries, subtracted=self.subtracted | entries)
 
-    def after_reading(self, value: str | None, wanted: frozenset[str]) -> "tuple[ListState, frozenset[str]]":
-        """The state after the list was read, and those of the ``wanted`` entries that somebody took out of it.
+    def after_reading(self, entries: frozenset[str], wanted: frozenset[str]) -> "tuple[ListState, frozenset[str]]":
+        """The state after the list was read with these ``entries``, and those ``wanted`` that somebody took out of it.
 
         Missing for the first time: noted. Missing for the second time: no longer listed, and returned.
         """
-        entries = split(value)
         if WILDCARD in entries:
             return ListState(self.listed, wildcard=True, subtracted=self.subtracted), frozenset()
         missing = (self.listed & wanted) - entries
         gone = missing & self.missing
+        if not (missing or self.missing or self.wildcard):
+            return self, gone
         return ListState(self.listed - gone, missing - gone, subtracted=self.subtracted), gone
 
-    def after_confirming(self, value: str | None, *, late: bool) -> "tuple[ListState, frozenset[str]]":
+    def after_confirming(self, entries: frozenset[str], *, late: bool) -> "tuple[ListState, frozenset[str]]":
         """The state after a reading that is later than the subtractions, and the entries to strike off the ledger.
 
         An entry that still shows has to be subtracted again. ``late``: an append may still be carried out.
         """
-        shown = self.subtracted & split(value)
+        if not self.subtracted:
+            return self, self.subtracted
+        shown = self.subtracted & entries
         kept = self.subtracted - shown if late else frozenset[str]()
         return replace(self, subtracted=kept), self.subtracted - shown - kept
 

@@ -37,15 +37,16 @@ _NOWHERE = ReplicaPlace()
 class LogDirReading:
     """What the ``brokers`` that answered say of their log dirs.
 
-    ``places``: of the replicas that were asked for; absent: not in any log dir that is online. ``flying``: the future
-    replicas of each broker, those of other tools included. ``room``: bytes usable in each log dir, without what is
-    still to be copied there; absent: not known.
+    ``places``: of the replicas that were ``asked`` for; absent: not in any log dir that is online. ``flying``: the
+    future replicas of each broker, those of other tools included. ``room``: bytes usable in each log dir, without what
+    is still to be copied there; absent: not known.
     """
 
     brokers: frozenset[BrokerId] = frozenset()
     places: Mapping[ReplicaKey, ReplicaPlace] = field(default_factory=dict)
     flying: Mapping[BrokerId, int] = field(default_factory=dict)
     room: Mapping[DirKey, int] = field(default_factory=dict)
+    asked: frozenset[ReplicaKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

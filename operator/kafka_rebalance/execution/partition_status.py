@@ -226,36 +226,51 @@ def _what_the_copy_lacks(state: PartitionState, seen: Observation) -> tuple[str,
 
 
 def _judge_at_rest(
-    move: PartitionMove,
-    state: PartitionState,
-    seen: Observation,
-    direction: Direction,
-    parallel_replicas: int,
+    move: PartitionMove, state: PartitionState, seen: Observation, direction: Direction, parallel_replicas: int
 ) -> PartitionStatus:
-    alive = seen.cluster.brokers.keys()
-    back = direction is not Direction.FORWARD
-    goal: Replicas | Skip | steps.Wait = move.target
-    start = move.planned_from
-    if back:
-        revert = direction is Direction.REVERT
-        goal = rollback_target(
-            move.origin, move.target, state, alive, restarting=seen.restarting, only_in_flight=revert
-        )
-        start = move.target
+    if direction is Direction.FORWARD:
+        return _judge_next_step(move, state, seen, direction, move.target, parallel_replicas)
+    goal = rollback_target(
+        move.origin,
+        move.target,
+        state,
+        seen.cluster.brokers.keys(),
+        restarting=seen.restarting,
+        only_in_flight=direction is Direction.REVERT,
+    )
     if isinstance(goal, Skip):
         return _skip(goal.reason, goal.message)
     if isinstance(goal, steps.Wait):
         return _wait(goal.reason, goal.message, started=True)
-    if back and state.replicas == move.origin and _led_by_another(move):
+    restored = _judge_restored(move, state, seen)
+    return restored or _judge_next_step(move, state, seen, direction, goal, parallel_replicas)
+
+
+def _judge_restored(move: PartitionMove, state: PartitionState, seen: Observation) -> PartitionStatus | None:
+    """The status if no election follows the restored replicas; None: they are not restored, or an election follows."""
+    if state.replicas == move.origin and _led_by_another(move):
         return PartitionStatus(MovePhase.DONE)  # as before the run, when its preferred replica did not lead either
-    if back and _only_preferred_leader_missing(move, state, seen):
-        if state.replicas == move.origin:
-            message = f"the replicas are restored, but their preferred leader, broker {move.origin[0]}, is gone"
-            return _skip(Reason.PREFERRED_LEADER_GONE, message)
-        # The order is restored all the same: Kafka elects the broker when it returns, as it would have before the run.
-        return PartitionStatus(
-            MovePhase.READY, step=move.origin, call=steps.Alter(move.origin), started=True, leader_movement=True
-        )
+    if not _only_preferred_leader_missing(move, state, seen):
+        return None
+    if state.replicas == move.origin:
+        message = f"the replicas are restored, but their preferred leader, broker {move.origin[0]}, is gone"
+        return _skip(Reason.PREFERRED_LEADER_GONE, message)
+    # The order is restored all the same: Kafka elects the broker when it returns, as it would have before the run.
+    return PartitionStatus(
+        MovePhase.READY, step=move.origin, call=steps.Alter(move.origin), started=True, leader_movement=True
+    )
+
+
+def _judge_next_step(
+    move: PartitionMove,
+    state: PartitionState,
+    seen: Observation,
+    direction: Direction,
+    goal: Replicas,
+    parallel_replicas: int,
+) -> PartitionStatus:
+    """The status by the next step towards the goal."""
+    back = direction is not Direction.FORWARD
     min_insync = seen.min_insync.get(move.tp.topic)
     if min_insync is None and move.tp.topic in seen.forbidden:
         return _wait(Reason.TOPIC_FORBIDDEN, seen.forbidden[move.tp.topic])
@@ -267,32 +282,39 @@ def _judge_at_rest(
         return _skip(Reason.BELOW_MIN_INSYNC_REPLICAS, message)
     # Require no more than there would be: one replica with min.insync.replicas=2 was like that before us.
     min_insync = min(min_insync, max(len(move.origin), len(goal)))
-    rules = steps.StepRules(parallel_replicas, min_insync, alive)
+    rules = steps.StepRules(parallel_replicas, min_insync, seen.cluster.brokers.keys())
     present = steps.Present(state.replicas, state.isr, state.leader)
-    started = state.replicas != move.planned_from
     outcome = steps.next_step(present, goal, rules)
     if outcome is None:
         return PartitionStatus(MovePhase.DONE)
     if isinstance(outcome, steps.Wait) and back and (gone := _gone(move, seen)):
-        # It may wait for ever: a broker that is gone must not hold up a deletion.
+        # The wait may never end, and a broker that is gone must not block a deletion.
         return _skip(Reason.ORIGINAL_BROKER_GONE, f"{outcome.message}; brokers {gone} are gone")
     if isinstance(outcome, steps.Wait):
-        return _wait(outcome.reason, outcome.message, started=started)
+        return _wait(outcome.reason, outcome.message, started=state.replicas != move.planned_from)
     if back and (absent := _left_out_of_sync(move, state, outcome, seen)):
         # Kafka before 4.3 would not complete the step, and it would be cancelled: do not start it.
         return _skip(Reason.ORIGINAL_BROKER_GONE, f"brokers {absent} are gone and would stay replicas out of sync")
-    pausable = not _leads_to_rest(move, state, outcome, direction)
-    call = outcome.calls[0]
+    return _judge_call(move, state, direction, goal, outcome)
+
+
+def _judge_call(
+    move: PartitionMove, state: PartitionState, direction: Direction, goal: Replicas, step: steps.Step
+) -> PartitionStatus:
+    """Whether the first call of the step may be sent now, or has to wait for a copy that is not in sync."""
+    call, pausable = step.calls[0], not _leads_to_rest(move, state, step, direction)
+    start = move.planned_from if direction is Direction.FORWARD else move.target
     late = [b for b in goal if b in state.replicas and b not in start and b not in state.isr]
     if late and isinstance(call, steps.Alter) and state.isr - set(call.replicas):
         # The reassignment ended before metadata showed the copy in the ISR, or it left the ISR: drop nothing for it.
         message = f"broker {late[0]} has the copy but is not in sync; no in-sync replica is dropped before it is"
-        return _wait(Reason.COPY_NOT_IN_SYNC, message, started=True, step=outcome.replicas, pausable=pausable)
+        return _wait(Reason.COPY_NOT_IN_SYNC, message, started=True, step=step.replicas, pausable=pausable)
+    present = steps.Present(state.replicas, state.isr, state.leader)
     return PartitionStatus(
         MovePhase.READY,
-        step=outcome.replicas,
+        step=step.replicas,
         call=call,
-        started=started,
+        started=state.replicas != move.planned_from,
         leader_movement=steps.is_leader_movement(present, call),
         pausable=pausable,
     )

@@ -17,7 +17,7 @@ LATE_SECONDS = 30.0
 Counted from the first answer of the broker after that: while it hangs, however long, nothing has taken effect yet.
 """
 SILENT = float("inf")
-"""``unanswered_at`` of a rate whose broker has not answered since."""
+"""``answered_again_at`` of a rate whose broker has not answered since."""
 
 
 class RatePhase(StrEnum):
@@ -52,12 +52,12 @@ class Doubt:
 class RateState:
     """Rates in bytes per second, times in seconds of a monotonic clock.
 
-    ``rate``: what is set on the broker; None: not known. ``unanswered_at``: when the broker first answered after a call
-    of ours that got no answer, ``SILENT`` until it does; the start of the process before the first such call, since a
-    process before it may have been killed while writing.
+    ``rate``: what is set on the broker; None: not known. ``answered_again_at``: when the broker first answered after a
+    call of ours that got no answer, ``SILENT`` until it does; the start of the process before the first such call,
+    since a process before it may have been killed while writing.
     """
 
-    unanswered_at: float
+    answered_again_at: float
     phase: RatePhase = RatePhase.UNKNOWN
     rate: int | None = None
     doubt: Doubt | None = None
@@ -135,15 +135,15 @@ def transition(state: RateState, event: RateWritten | RateUnread | RateRead, now
     match event:
         case RateWritten(None, accepted):
             restored = accepted or state.phase is RatePhase.RESTORED
-            return Transition(RateState(state.unanswered_at, RatePhase.RESTORED if restored else RatePhase.UNKNOWN))
+            return Transition(RateState(state.answered_again_at, RatePhase.RESTORED if restored else RatePhase.UNKNOWN))
         case RateWritten(rate, accepted=True):
-            return Transition(RateState(state.unanswered_at, RatePhase.WRITTEN, rate))
+            return Transition(RateState(state.answered_again_at, RatePhase.WRITTEN, rate))
         case RateWritten():
             return Transition(RateState(SILENT))
         case RateUnread():
-            return Transition(replace(state, unanswered_at=SILENT))
-        case RateRead() if state.unanswered_at == SILENT:
-            return transition(replace(state, unanswered_at=now), event, now)
+            return Transition(replace(state, answered_again_at=SILENT))
+        case RateRead() if state.answered_again_at == SILENT:
+            return transition(replace(state, answered_again_at=now), event, now)
         case RateRead() if event.asked:
             return _read_claimed(state, event.value, event.row, event.asked)
         case RateRead():
@@ -175,8 +175,8 @@ def _read_claimed(
     if value is not None and value == (row.intended if state.rate is None else state.rate):
         if state.phase is RatePhase.RESTORED:
             # Our rate before the restore, read late: it is not in place, and has to be written again.
-            return Transition(RateState(state.unanswered_at, RatePhase.RESTORED))
-        return Transition(RateState(state.unanswered_at, RatePhase.IN_PLACE, value))
+            return Transition(RateState(state.answered_again_at, RatePhase.RESTORED))
+        return Transition(RateState(state.answered_again_at, RatePhase.IN_PLACE, value))
     was_read = state.phase in {RatePhase.IN_PLACE, RatePhase.OVERWRITTEN}
     stale = value in row.possibly_ours or (value == row.value_when_restored and not was_read)
     if state.doubt is None or state.doubt.value != value:
@@ -185,25 +185,25 @@ def _read_claimed(
         before = state.doubt.blocks if state.doubt is not None else None
         return Transition(replace(state, doubt=Doubt(value, before if stale else row.intended)))
     if stale:
-        return Transition(RateState(state.unanswered_at, RatePhase.OVERWRITTEN if was_read else RatePhase.UNKNOWN))
+        return Transition(RateState(state.answered_again_at, RatePhase.OVERWRITTEN if was_read else RatePhase.UNKNOWN))
     # Without a value of its own the broker has the static rate or the default of all brokers again.
     uncovered = Before(None, dynamic=False) if row.original.dynamic else row.original
     set_by_others = uncovered if value is None else Before(str(value), dynamic=True)
     if value is not None and value < row.intended:
         brake = EmergencyBrake(value, {claim: one.rate for claim, one in asked.items()})
-        braked = RateState(state.unanswered_at, RatePhase.IN_PLACE, value)
+        braked = RateState(state.answered_again_at, RatePhase.IN_PLACE, value)
         return Transition(braked, RateAction.SAVE_BRAKE, replace(row, set_by_others=set_by_others, brake=brake))
     # Where replication has a throttle besides ours, this value is that throttle from now on.
     replication_set_by_others = set_by_others if row.replication is not None else row.replication_set_by_others
     reverted = replace(
         row, set_by_others=set_by_others, replication_set_by_others=replication_set_by_others, brake=None
     )
-    return Transition(RateState(state.unanswered_at), RateAction.SAVE_REVERT, reverted)
+    return Transition(RateState(state.answered_again_at), RateAction.SAVE_REVERT, reverted)
 
 
 def _is_over(state: RateState, read: RateRead, now: float) -> bool:
     """Whether the value is the original one and no write of ours can still arrive, or is somebody else's."""
     if read.value != read.row.value_when_restored:
         return read.value not in read.row.possibly_ours
-    may_arrive = state.rate is not None or now - state.unanswered_at < LATE_SECONDS
+    may_arrive = state.rate is not None or now - state.answered_again_at < LATE_SECONDS
     return state.phase is RatePhase.RESTORED or not may_arrive

@@ -169,8 +169,10 @@ def combine(claims: Mapping[str, Claim]) -> WantedThrottle:
             names[broker] = names.get(broker, frozenset()) | {claimant}
             for name, rate in claim.on(broker).by_name().items():
                 rates.setdefault(broker, {}).setdefault(name, {})[claimant] = RequestedRate(rate, claim.asked)
-    limited = united(claim.entries for claim in claims.values() if claim.asks)
-    return WantedThrottle(frozenset(names), rates, united(claim.entries for claim in claims.values()), names, limited)
+    entries = united(claim.entries for claim in claims.values())
+    asking = [claim for claim in claims.values() if claim.asks]
+    limited = entries if len(asking) == len(claims) else united(claim.entries for claim in asking)
+    return WantedThrottle(frozenset(names), rates, entries, names, limited)
 
 
 def united(parts: Iterable[Entries]) -> dict[str, dict[str, frozenset[str]]]:
@@ -233,6 +235,7 @@ def broker_of(entry: str) -> BrokerId:
     return BrokerId(int(entry.rpartition(":")[2]))
 
 
+@lru_cache(maxsize=65536)  # a copy has the same entries in each round
 def entries_of(tp: TopicPartition, leaders: frozenset[BrokerId], followers: frozenset[BrokerId]) -> Entries:
     """The entries of a partition with these brokers on the leader side and on the follower side."""
     sides = {LEADER_LIST: leaders, FOLLOWER_LIST: followers}
@@ -245,15 +248,14 @@ def brokers_to_throttle(state: PartitionState, submitted: Replicas) -> tuple[fro
     Leader side: every replica, added ones too: any of them may become leader between two ticks and serve the others.
     Follower side: only added replicas.
     """
-    added = frozenset(submitted) - (set(state.replicas) - set(state.adding))
-    return frozenset(state.replicas) | added, added
+    added = frozenset(submitted).difference(set(state.replicas).difference(state.adding))
+    return added.union(state.replicas), added
 
 
 def needs_relief(state: PartitionState, submitted: Replicas) -> bool:
     """Whether a replica that stays is out of the ISR: leader-side entries would slow its return as well."""
-    added = set(submitted) - (set(state.replicas) - set(state.adding))
-    staying = set(state.replicas) - added - set(state.removing)
-    return not state.isr.issuperset(staying & set(submitted))
+    staying = set(submitted).intersection(state.replicas).difference(state.adding, state.removing)
+    return not state.isr.issuperset(staying)
 
 
 def moving_brokers(lists: Collection[Replicas], goals: Collection[Replicas]) -> frozenset[BrokerId]:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 from kafka_rebalance.execution.copy_order import BytesInOut, Pipes, Traffic, chain_left, together
 from kafka_rebalance.execution.disk_order import may_be_tight, moving, reservations, shifts_at_tight
+from kafka_rebalance.execution.limits import Ceilings, Limits, LimitUsage
 from kafka_rebalance.execution.list_budget import ListBudget, ListRoom
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import ReplicaBytes
@@ -28,35 +29,6 @@ _FIRST_LOOK = 4
 """How many calls of each pipe are looked at first."""
 _INTERNAL_LEADERS = 1
 """Leader movements of internal topics at the same time, cluster-wide."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of one rebalance, as they are in its spec now (patched in flight).
-
-    KIP-435's R, P and L and its cap on copies count what the rebalance itself has in flight. ``per_broker_in`` and
-    ``per_broker_out`` (``execution.maxPerBroker``) hold back its calls, but count the copies of all rebalances on the
-    broker. None: no cap.
-    """
-
-    parallel_replicas: int
-    parallel_partitions: int
-    parallel_leader_movements: int
-    max_concurrent_replicas: int | None
-    per_broker_in: int | None = None
-    per_broker_out: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ceilings:
-    """KIP-435's cluster-wide values, over all rebalances together: ``limits`` of the KafkaReassignmentThrottle.
-
-    None: no ceiling.
-    """
-
-    parallel_partitions: int | None = None
-    parallel_leader_movements: int | None = None
-    max_concurrent_replicas: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +82,12 @@ def schedule(
     replica_bytes: ReplicaBytes = MappingProxyType({}),
     list_budget: ListBudget = _EMPTY_LISTS,
     in_flight: Collection[TopicPartition] | None = None,
+    *,
+    copying: bool = True,
 ) -> list[Orders]:
     """The calls of each share, in the order of ``shares``, which is the order of precedence.
+
+    ``copying`` False: only those that copy nothing, so that disks, lists and brokers do not matter.
 
     ``free_bytes``: usable bytes of the fullest log dir of each broker (absent: unknown, no limit); the bytes that
     copies in flight still lack, and all bytes of those chosen, must fit, because old and new copies coexist, and leave
@@ -126,67 +102,42 @@ def schedule(
     for tp in cluster.partitions if in_flight is None else in_flight:
         state = cluster.partitions[tp]
         if state.adding or state.removing:
-            turn = next((turn for turn in turns if tp in turn.share.statuses), None)
-            usage.count_in_flight(tp, state, turn, replica_bytes)
-    if free_bytes:
+            turn = max((turn for turn in turns if tp in turn.share.statuses), key=lambda t: t.moves(tp), default=None)
+            usage.count_in_flight(state, turn)
+            if copying:
+                usage.count_traffic(state, turn, replica_bytes)
+    if free_bytes and copying:
         kept = {broker: max(s.kept_free.get(broker, 0) for s in shares) for s in shares for broker in s.kept_free}
         room = {broker: free - kept.get(broker, 0) for broker, free in usage.traffic.room.items()}
         if may_be_tight([s.coming for s in shares], room):
             rows = list(chain.from_iterable(moving(s.statuses, s.goals, s.sizes, cluster) for s in shares))
             usage.reserved = reservations(shifts_at_tight(rows, replica_bytes, room), room)
-    return [turn.orders() for turn in turns]
-
-
-@dataclass(slots=True)
-class _Budget:
-    """P, L and the cap on copies, of one rebalance or of all together, and the usage of each."""
-
-    caps: Limits | Ceilings
-    partitions: int = 0
-    leader_movements: int = 0
-    replicas: int = 0
-
-    def admits_partition(self, *, leads: bool) -> bool:
-        """Whether a call for another partition may be sent; ``leads``: it moves the leader."""
-        if self.caps.parallel_partitions is not None and self.partitions >= self.caps.parallel_partitions:
-            return False
-        most = self.caps.parallel_leader_movements
-        return not leads or most is None or self.leader_movements < most
-
-    @property
-    def partitions_left(self) -> int | None:
-        """How many more partitions may be in flight; None: any number."""
-        most = self.caps.parallel_partitions
-        return max(0, most - self.partitions) if most is not None else None
-
-    @property
-    def most_copies(self) -> int | None:
-        """How many copies a step may make now; None: any number, even above the cap, because nothing else is copied."""
-        most = self.caps.max_concurrent_replicas
-        return max(0, most - self.replicas) if most is not None and self.replicas else None
+    return [turn.orders(copying=copying) for turn in turns]
 
 
 class _Usage:
     """The steps in flight in the cluster and the chosen ones; the set only grows."""
 
     def __init__(self, ceilings: Ceilings, traffic: Traffic, lists: ListRoom) -> None:
-        self.budget = _Budget(ceilings)
+        self.budget = LimitUsage(ceilings)
         self.lists = lists
         self.traffic = traffic
         self.internal_leaders = 0
         self.reserved: Mapping[TopicPartition, Mapping[BrokerId, int]] = {}
 
-    def count_in_flight(
-        self, tp: TopicPartition, state: PartitionState, turn: "_Turn | None", replica_bytes: ReplicaBytes
-    ) -> None:
+    def count_in_flight(self, state: PartitionState, turn: "_Turn | None") -> None:
         """Count a partition that Kafka is reassigning; ``turn``: of its share, None: it is in no share."""
         self.budget.replicas += len(state.adding)
         if turn:
-            turn.count_in_flight(tp, len(state.adding))
+            turn.count_in_flight(state.tp, len(state.adding))
         else:
             self.budget.partitions += 1
+
+    def count_traffic(self, state: PartitionState, turn: "_Turn | None", replica_bytes: ReplicaBytes) -> None:
+        """Count the bytes that its copies still lack."""
+        tp = state.tp
         size = turn.share.sizes.get(tp, 0) if turn else 0
-        left = chain_left(state, turn.share.goals.get(tp, ()), size) if turn else 0
+        left = turn.chain_left(tp, state) if turn else 0
         for broker in state.adding:
             arrived = size if broker in state.isr else min(size, replica_bytes.get((tp, broker), 0))
             self.traffic.add(state.leader, broker, size - arrived, left)
@@ -211,7 +162,7 @@ class _Turn:
         self.share = share
         self._cluster = cluster
         self._usage = usage
-        self._budget = _Budget(share.limits)
+        self._budget = LimitUsage(share.limits)
         self._alters: dict[TopicPartition, Replicas] = {}
         self._elections: list[TopicPartition] = []
         self._no_room: dict[TopicPartition, BrokerId] = {}
@@ -227,8 +178,16 @@ class _Turn:
                 self._count(tp, leads=False)
 
     @property
-    def _budgets(self) -> tuple[_Budget, _Budget]:
+    def _budgets(self) -> tuple[LimitUsage, LimitUsage]:
         return self._budget, self._usage.budget
+
+    def moves(self, tp: TopicPartition) -> tuple[bool, bool]:
+        """Whether the share has one of its partitions in flight, and whether it has begun to move it.
+
+        Several plans may have the same partition, but only one of the shares moves it.
+        """
+        status = self.share.statuses[tp]
+        return status.phase is MovePhase.IN_FLIGHT, status.started and status.phase is not MovePhase.SKIPPED
 
     def count_in_flight(self, tp: TopicPartition, copies: int) -> None:
         """Count one of the share's partitions that Kafka is reassigning with this number of copies."""
@@ -237,12 +196,18 @@ class _Turn:
         if status.phase is MovePhase.WAITING and status.started:
             self._count(tp, leads=False)  # ours, and cannot be cancelled now; a foreign one does not count
 
-    def orders(self) -> Orders:
+    def chain_left(self, tp: TopicPartition, state: PartitionState | None) -> int:
+        """``copy_order.chain_left`` of one of the share's partitions."""
+        share = self.share
+        return chain_left(state, share.goals.get(tp, ()), share.sizes.get(tp, 0), share.limits.parallel_replicas)
+
+    def orders(self, *, copying: bool) -> Orders:
         """The calls to send. Everything in flight, of all shares, must be counted before."""
         if self._admits_partition(_Ready()):
             for ready in self._ready_classes():
                 self._take_at_once(ready)
-                self._take_copying(ready)
+                if copying:
+                    self._take_copying(ready)
         cancels, elections, full = tuple(sorted(self._cancels)), tuple(self._elections), frozenset(self._list_full)
         return Orders(cancels, self._alters, elections, self._no_room, full)
 
@@ -361,7 +326,7 @@ class _Turn:
             limits.per_broker_out,
             self._usage.reserved,
             share.kept_free,
-            [chain_left(states.get(tp), share.goals.get(tp, ()), share.sizes.get(tp, 0)) for tp in calls],
+            lambda tp: self.chain_left(tp, states.get(tp)),
         )
 
     def _send(self, tp: TopicPartition) -> None:

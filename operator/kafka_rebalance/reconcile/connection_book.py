@@ -22,37 +22,52 @@ from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 @dataclass(eq=False)
 class NamedConnection:
-    """One connection.
-
-    ``inline``: None for a KafkaConnection; ``resource``: that one, None: it does not exist. ``verified``: what led to
-    the engine when it was last connected. ``cluster_id``: what its server claims; empty: it never answered. ``tried``:
-    its throttles have been handed to their engine, or could not be. ``may_move``: so have those of all others, and its
-    rebalances may be handed over. ``engine``: the one that it leads to. ``placed``: by uid, the engine that has a
-    resource; that of a rebalance which may not use the connection any more is the one that ends its open run.
-    ``refusals``: by uid, why resources may not use it; ``telling``: the statuses with these refusals are being written.
-    ``busy``: the uid of the resource whose status is being written; nothing else is done for it meanwhile.
-    ``unfinished``: the id of the cluster in which its owner has left work, for which the connection is kept even if no
-    resource names it; ``left``: how that cluster is reached if the owner is a KafkaConnection that does not exist.
-    """
+    """One connection, the resources that name it and the engines that have them."""
 
     owner: Owner
     inline: Kafka | None = None
+    """None for a KafkaConnection."""
     resource: KafkaConnection | None = None
+    """None for an inline connection, and for a KafkaConnection that does not exist."""
     rebalances: dict[str, Rebalance] = field(default_factory=dict)
+    """The rebalances that name it, by uid."""
     throttles: dict[str, KafkaReassignmentThrottle] = field(default_factory=dict)
+    """The throttle resources that name it, by uid."""
     placed: dict[str, ClusterEngine] = field(default_factory=dict)
+    """By uid, the engine that has a resource.
+
+    A rebalance that may no longer use the connection stays with the engine that ends its open run.
+    """
     verified: Kafka | None = None
+    """The connection settings that led to the engine when it was last connected."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the connection has to be looked at again; its task waits for it."""
     tried: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once its throttle resources have been handed to their engine, or could not be."""
     may_move: bool = False
+    """Whether its rebalances may be handed to the engine.
+
+    They may once ``tried`` is set for every connection with throttle resources, or after a limited time.
+    """
     cluster_id: str = ""
+    """The id that its server claims; empty if it never answered."""
     engine: ClusterEngine | None = None
+    """The engine that it leads to."""
     refusals: Mapping[str, RebalanceError] = field(default_factory=dict)
-    telling: bool = False
+    """By uid, why resources may not use it."""
+    writing_refusals: bool = False
+    """Whether the statuses with these refusals are being written."""
     busy: str = ""
+    """The uid of the resource whose status is being written; nothing else is done for it meanwhile."""
     unfinished: str = ""
-    left: Kafka | None = None
+    """The id of the cluster in which its owner has left work; empty: none.
+
+    The connection is kept for it even if no resource names it.
+    """
+    last_settings: Kafka | None = None
+    """The last settings that led to that cluster, if the owner is a KafkaConnection that does not exist."""
     task: asyncio.Task[None] | None = None
+    """Connects, and hands the resources to the engine."""
 
     @property
     def kafka(self) -> Kafka | None:
@@ -62,7 +77,7 @@ class NamedConnection:
     @property
     def reach(self) -> Kafka | None:
         """The connection settings, even if they are used only to end work."""
-        return self.kafka or (self.left if self.unfinished else None)
+        return self.kafka or (self.last_settings if self.unfinished else None)
 
     @property
     def on_record(self) -> str:
@@ -158,7 +173,7 @@ class NamedConnection:
             engine.wake()
 
     def forget(self, uid: str) -> None:
-        """This resource has the connection no more."""
+        """Remove this resource, which no longer names the connection."""
         self.leave(uid)
         self.rebalances.pop(uid, None)
         self.throttles.pop(uid, None)
@@ -218,7 +233,7 @@ class ConnectionBook:
         kafka, owner = Kafka.model_validate_json(binding.connection), binding.owner
         if owner.connection:
             connection = self.of_owner(owner)
-            connection.left = kafka
+            connection.last_settings = kafka
         else:
             connection = self._entered(NamedConnection(owner, kafka))
         connection.unfinished = binding.cluster_id

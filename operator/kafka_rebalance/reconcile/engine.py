@@ -9,21 +9,17 @@ from collections.abc import Callable, Mapping
 from structlog.contextvars import bound_contextvars
 
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
-from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.heartbeat import heard_by
 from kafka_rebalance.kafka.least_permissions import MissingPermission
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
+from kafka_rebalance.reconcile.act.resources import UNEXPECTED
 from kafka_rebalance.reconcile.decide.requeue import IDLE_SECONDS, UNSETTLED_SECONDS
+from kafka_rebalance.reconcile.engine_parts import EngineParts
 from kafka_rebalance.reconcile.report.engine_samples import ClusterFigures, RoundTotals
-from kafka_rebalance.reconcile.report.run_recorder import NO_HISTORY, RunHistory
 from kafka_rebalance.reconcile.rounds import Rounds
-from kafka_rebalance.reconcile.runs.opening import ConfiguredCapacity, LoadModels
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import Stores
-from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 
 log = logging.getLogger(__name__)
 
@@ -33,28 +29,16 @@ _FAILURES_BEFORE_REPORT = 3
 class ClusterEngine:
     """Carries out all rebalances of one Kafka cluster."""
 
-    def __init__(
-        self,
-        info: ClusterInfo,
-        admin: KafkaAdmin,
-        resources: Resources,
-        stores: Stores,
-        keeper: ThrottleKeeper,
-        load_models: LoadModels,
-        capacity: ConfiguredCapacity,
-        clock: Clock,
-        history: RunHistory = NO_HISTORY,
-    ) -> None:
-        self.cluster_id = info.cluster_id
-        self._admin = admin
-        self._resources = resources
-        self._stores = stores
-        self._clock = clock
+    def __init__(self, parts: EngineParts) -> None:
+        self.cluster_id = parts.info.cluster_id
+        self._admin = parts.admin
+        self._resources = parts.resources
+        self._stores = parts.stores
+        self._clock = parts.clock
         self._woken = asyncio.Event()
         # Not ``self.wake``: a reference cycle would keep the memory of an ended engine, because the garbage collector
         # never searches the data of a large run (``model.bulk.kept_for_long``).
-        wake = self._woken.set
-        self._rounds = Rounds(info, admin, resources, stores, keeper, load_models, capacity, clock, wake, history)
+        self._rounds = Rounds(parts, wake=self._woken.set)
         self._failures = 0
         self._totals = RoundTotals()
         self._failed_for = ""

@@ -7,10 +7,10 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
@@ -22,16 +22,19 @@ from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.cluster_owners import Claimed, ClusterOwners, Work
+from kafka_rebalance.reconcile.act.claimed_server import Claimed
+from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners, Work
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.started_runs import Started, started_here
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.decide.cluster_identity import servers_of
 from kafka_rebalance.reconcile.engine import ClusterEngine
+from kafka_rebalance.reconcile.engine_parts import EngineParts
 from kafka_rebalance.reconcile.observe.connections import resolve
 from kafka_rebalance.reconcile.report.engine_samples import cluster_samples, rebalance_samples
 from kafka_rebalance.reconcile.report.run_recorder import RunHistory
-from kafka_rebalance.reconcile.runs.opening import LoadModels
+from kafka_rebalance.reconcile.runs.plan_maker import LoadModels
+from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 from kafka_rebalance.telemetry.metric_families import Sample
@@ -91,8 +94,10 @@ class Engines:
         self._evicted = evicted
         self._history = history
         self._owners = ClusterOwners(kube, stores, resources, book.owner_named_by, clock.now)
+        self._inline_turns = AllInlineTurns()
         self._running: dict[str, Running] = {}
-        self._claims: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # Without those that nobody waits for: any server may claim any number of ids.
+        self._claims: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closing: set[asyncio.Task[None]] = set()
 
     def get(self, cluster_id: str) -> Running | None:
@@ -188,7 +193,7 @@ class Engines:
         found = []
         for binding in await self._owners.bound():
             if owner is None or binding.owner == owner:
-                async with self._claims[binding.cluster_id]:
+                async with self._one_claim(binding.cluster_id):
                     if binding.cluster_id not in self._running:
                         named = partial(self._book.names_for, binding.cluster_id)
                         work = await self._owners.end_unless(binding.cluster_id, named)
@@ -207,6 +212,10 @@ class Engines:
                     await self._renewed(cluster_id)
                 except Exception:
                     log.exception("cluster %s: its brokers and topics on record are not updated", cluster_id)
+
+    def _one_claim(self, cluster_id: str) -> asyncio.Lock:
+        """Held while this cluster id is claimed."""
+        return self._claims.setdefault(cluster_id, asyncio.Lock())
 
     async def _renewed(self, cluster_id: str) -> bool:
         """Store the brokers and topics that the owner's client sees now; returns whether that succeeded.
@@ -228,7 +237,7 @@ class Engines:
     async def _remember(self, running: Running, server: Claimed) -> None:
         """Unless the cluster has got another owner while its former one was asked."""
         cluster_id = server.info.cluster_id
-        async with self._claims[cluster_id]:
+        async with self._one_claim(cluster_id):
             if self._running.get(cluster_id) is running:
                 await self._owners.remember(server)
 
@@ -237,7 +246,7 @@ class Engines:
     ) -> tuple[ClusterEngine, bool]:
         """The engine, and whether it was begun with this client."""
         cluster_id = server.info.cluster_id
-        async with self._claims[cluster_id]:
+        async with self._one_claim(cluster_id):
             running = self._running.get(cluster_id)
             claimant = self._book.standing(connection.owner, cluster_id)
             evict = partial(self._evict_others, cluster_id, connection.owner)
@@ -254,7 +263,7 @@ class Engines:
         for binding in await self._owners.bound():
             if binding.owner != connection.owner or binding.cluster_id == cluster_id:
                 continue
-            async with self._claims[binding.cluster_id]:
+            async with self._one_claim(binding.cluster_id):
                 await self._refuse_with_work(binding, cluster_id)
                 running = self._running.get(binding.cluster_id)
                 if running is not None:
@@ -285,19 +294,20 @@ class Engines:
             lambda: self._settings_now(connection.owner, info.cluster_id),
             self._owners.recognise,
         )
-        ledgers = LedgerStore(self._kube, connection.owner)
-        keeper = ThrottleKeeper(info.cluster_id, admin, ledgers, self._clock.monotonic)
-        engine = ClusterEngine(
-            info,
-            admin,
-            self._resources,
-            self._stores,
-            keeper,
-            self._load_models,
-            partial(self._book.capacity_of, connection.owner),
-            self._clock,
-            self._history,
+        owner = connection.owner
+        parts = EngineParts(
+            info=info,
+            admin=admin,
+            resources=self._resources,
+            stores=self._stores,
+            keeper=ThrottleKeeper(info.cluster_id, admin, LedgerStore(self._kube, owner), self._clock.monotonic),
+            load_models=self._load_models,
+            capacity=partial(self._book.capacity_of, owner),
+            clock=self._clock,
+            history=self._history,
+            turns=None if owner.connection else self._inline_turns.of(owner.namespace),
         )
+        engine = ClusterEngine(parts)
         task = asyncio.create_task(self._keep(engine))
         self._running[info.cluster_id] = Running(engine, task, connection.owner, admin)
         log.info("cluster %s: connected at %s", info.cluster_id, settings.bootstrap_servers)

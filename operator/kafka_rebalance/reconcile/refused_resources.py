@@ -60,8 +60,8 @@ class RefusedResources:
                 connection.leave(uid)
             elif not _goes_on(connection, refusals[uid]):
                 connection.place(connection.rebalances[uid], connection.placed[uid], refusals[uid])
-        if refusals and not connection.telling:
-            connection.telling = True
+        if refusals and not connection.writing_refusals:
+            connection.writing_refusals = True
             self._start(self._tell_all(connection))
 
     async def _tell_all(self, connection: NamedConnection) -> None:
@@ -69,16 +69,16 @@ class RefusedResources:
         try:
             while connection.refusals is not told:
                 told = connection.refusals
-                for uid in await self._begun_first(told):
+                for uid in await self._open_runs_first(told):
                     connection.busy = uid
                     await self._tell(connection, uid)
                     connection.busy = ""
                     if uid not in connection.refusals or not connection.has(uid):
                         self._hand_over(connection)
         finally:
-            connection.busy, connection.telling = "", False
+            connection.busy, connection.writing_refusals = "", False
 
-    async def _begun_first(self, uids: Iterable[str]) -> list[str]:
+    async def _open_runs_first(self, uids: Iterable[str]) -> list[str]:
         """These uids, those with an open run first: it ends before the refusals of the others are written."""
         started: set[str] = set()
         try:

@@ -14,18 +14,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
-from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.health_gate import Vitals
 from kafka_rebalance.execution.windows import WindowClock
 from kafka_rebalance.kafka.least_permissions import MissingPermission, concerning
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.act.closing import Closing
 from kafka_rebalance.reconcile.act.judges import Judges
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
-from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.direction import deleted_meanwhile, direction_of
 from kafka_rebalance.reconcile.decide.judging import exempt_from_health_gate, partitions_to_read
@@ -39,17 +37,17 @@ from kafka_rebalance.reconcile.decide.replanning import (
 from kafka_rebalance.reconcile.decide.requeue import requeue_after
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.decide.teardown import awaited_by, renamed_from, successors_of, teardown_of
+from kafka_rebalance.reconcile.engine_parts import EngineParts
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
-from kafka_rebalance.reconcile.report.run_recorder import RunHistory, RunRecorder
-from kafka_rebalance.reconcile.runs.opening import ConfiguredCapacity, LoadModels, Runs
+from kafka_rebalance.reconcile.report.run_recorder import RunRecorder
+from kafka_rebalance.reconcile.runs.opening import Runs
+from kafka_rebalance.reconcile.runs.plan_maker import PlanMaker
 from kafka_rebalance.reconcile.sending import Sending, opened_of
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
-from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
-from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 
 log = logging.getLogger(__name__)
 
@@ -57,21 +55,10 @@ log = logging.getLogger(__name__)
 class Rounds:
     """The rounds of one cluster's engine. ``rebalances`` and the throttle resources are added and removed outside."""
 
-    def __init__(
-        self,
-        info: ClusterInfo,
-        admin: KafkaAdmin,
-        resources: Resources,
-        stores: Stores,
-        keeper: ThrottleKeeper,
-        load_models: LoadModels,
-        capacity: ConfiguredCapacity,
-        clock: Clock,
-        wake: Callable[[], None],
-        history: RunHistory,
-    ) -> None:
+    def __init__(self, parts: EngineParts, wake: Callable[[], None]) -> None:
+        info, admin, resources, stores, clock = parts.info, parts.admin, parts.resources, parts.stores, parts.clock
         self.rebalances: dict[str, Rebalance] = {}
-        self.throttle = ClusterThrottle(info.cluster_id, admin, keeper, resources, clock)
+        self.throttle = ClusterThrottle(info.cluster_id, admin, parts.keeper, resources, clock)
         self.info = info
         """The cluster as last read."""
         self.stopped = False
@@ -82,14 +69,24 @@ class Rounds:
         self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id)
         self._permissions = PermissionProbe(admin, clock)
         self._observer = Observer(admin, clock, self._permissions)
-        known = self._observer.known
-        self._runs = Runs(
-            info.cluster_id, admin, self._lifecycle, resources, stores, load_models, capacity, clock, wake, known
+        plans = PlanMaker(
+            info.cluster_id,
+            admin,
+            resources,
+            stores,
+            clock,
+            load_models=parts.load_models,
+            capacity=parts.capacity,
+            runs_to_take_over=self._lifecycle.inheritance,
+            known=self._observer.known,
+            turns=parts.turns,
         )
-        self._closing = Closing(admin, self._lifecycle, clock, self.throttle.take_cordons, self._observer.expire)
+        self._runs = Runs(info.cluster_id, admin, self._lifecycle, resources, stores, plans, clock, wake)
+        turn = parts.turns.matching if parts.turns else None
+        self._closing = Closing(admin, self._lifecycle, clock, self.throttle.take_cordons, self._observer.expire, turn)
         self._judges = Judges(self._lifecycle, self._observer, self.rebalances, clock)
         self._log_dirs = LogDirCalls(admin, self.rebalances, self._lifecycle, stores, clock)
-        self._selected = SelectedPartitions()
+        self._selected = SelectedPartitions(turn)
         self._windows = WindowClock()
         self._turns = Turns(clock)
         self._sending = Sending(
@@ -97,7 +94,7 @@ class Rounds:
             self._log_dirs, self._turns, clock,
         )  # fmt: skip
         self._awaited: dict[str, str] = {}
-        self._recorder = RunRecorder(info.cluster_id, clock, history)
+        self._recorder = RunRecorder(info.cluster_id, clock, parts.history)
 
     async def next_round(self) -> float:
         """Prepare what is stored; observe, decide, act and report what runs; then close what has ended.
@@ -119,8 +116,7 @@ class Rounds:
             running = await self._replan_for_edits(running)
             running, rebalances = ([r for r in some if r not in postponed] for some in (running, rebalances))
             running = await self._decide(running, look, vitals)
-            orders = await self._sending.choose(running, look)
-            sent = await self._sending.act(running, orders, look, info)
+            sent = await self._sending.act(running, look, info)
             running = await self._report_running(running, look.observation.cluster)
         else:
             await self._keep_throttle(info)

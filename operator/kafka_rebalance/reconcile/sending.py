@@ -1,7 +1,7 @@
 """Chooses the calls of a round and sends them. Each call is based on a reading of this round.
 
 Calls without a copy are sent first, and their effects are read at once, so that an election, the drop after it and the
-next copy do not take three rounds. Copies are sent last, once their throttle is in place.
+next copy do not take three rounds. Copies are chosen and sent last, once their throttle is in place.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class Sending:
         self._log_dirs = log_dirs
         self._turns = turns
         self._clock = clock
-        self._cordons = Cordons(admin, stores)
+        self._cordons = Cordons(admin, stores, clock)
         self._submitting = Submitting(admin, rebalances, lifecycle, stores)
         self.sent_at = float("-inf")
         """When something was sent last, by the monotonic clock."""
@@ -86,24 +86,28 @@ class Sending:
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
             rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
 
-    async def choose(self, running: list[Rebalance], look: Look) -> dict[str, Orders]:
-        """The calls within all limits, by the statuses as they are now."""
-        lists, ruling = self._throttle.list_budget, self._throttle.ruling
-        choice = choice_for(running, look.observation.cluster, ruling, self._observer.on_disks, lists)
+    async def _chosen(self, running: list[Rebalance], look: Look, *, copying: bool) -> dict[str, Orders]:
+        """The calls within all limits, by the statuses as they are now; all, or only those that copy nothing."""
+        lists, ruling, disks = self._throttle.list_budget, self._throttle.ruling, self._observer.on_disks
+        choice = choice_for(running, look.observation.cluster, ruling, disks, lists, copying=copying)
         large = sum(len(r.record.moves) for r in running) >= MANY
-        orders = await asyncio.to_thread(choice) if large else choice()
+        return await asyncio.to_thread(choice) if large else choice()
+
+    async def _choose(self, running: list[Rebalance], look: Look) -> dict[str, Orders]:
+        """All calls, and note what they hold back."""
+        orders = await self._chosen(running, look, copying=True)
         for rebalance in running:
             found = orders[rebalance.uid]
             rebalance.assessment = replace(rebalance.assessment, no_room=found.no_room, list_full=found.list_full)
             rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
         return orders
 
-    async def act(self, running: list[Rebalance], orders: dict[str, Orders], look: Look, info: ClusterInfo) -> bool:
+    async def act(self, running: list[Rebalance], look: Look, info: ClusterInfo) -> bool:
         """Cordon brokers and send calls; returns whether anything was sent.
 
         A rebalance for which there is no time waits for its turn. Calls without a copy (nulls, drops, new orders,
-        elections) are sent at once, while the last reading is still valid, and so is what follows them. Copies are sent
-        once throttled.
+        elections) are sent at once, while the last reading is still valid, and so is what follows them: they end at
+        once, so they take no room from copies. Copies are chosen after that, and sent once throttled.
         """
         cluster, sent, acting = look.observation.cluster, False, []
         for rebalance in self._turns.of("cordon", running):
@@ -113,18 +117,20 @@ class Sending:
             acting.append(rebalance)
         for rebalance in running:
             rebalance.assessment = replace(rebalance.assessment, sent=frozenset())
-        orders, look = await self._confirm(running, {r.uid: orders[r.uid] for r in acting}, look)
-        acting = [r for r in acting if r.uid in orders]
+        chosen = await self._chosen(running, look, copying=False)
+        asked = {r.uid: found for r in acting if named_by(found := chosen[r.uid])}
+        orders, look = await self._confirm(running, asked, look)
+        acting = [r for r in acting if r.uid in orders or r.uid not in asked]
         acting, called = await self._send_at_once(acting, orders, cluster)
         for further in range(_FURTHER_CALLS, -1, -1):
-            if not called:
-                break
-            sent = True
+            sent = sent or bool(called)
             orders, look = await self._follow(running, acting, orders, look, called)
             acting = [r for r in acting if r.uid in orders]
             following = [r for r in acting if r.uid in called] if further else []
             now = {r.uid: orders_within(orders[r.uid], called[r.uid]) for r in following}
             _, called = await self._send_at_once(following, now, cluster)
+            if not called:
+                break
         acting = self._served(acting)  # one that comes back later in the round has no throttle yet
         uncovered = await self._throttle_before_copies({r.uid: orders[r.uid] for r in acting}, cluster)
         for rebalance in self._turns.of("copies", acting):
@@ -146,7 +152,7 @@ class Sending:
         """
         acting, called = [], dict[str, set[TopicPartition]]()
         for rebalance in self._turns.of("at once", confirmed):
-            calls = at_once(orders[rebalance.uid], cluster)
+            calls = at_once(orders.get(rebalance.uid, Orders()), cluster)
             if await self._submitting.submit(rebalance, calls, cluster):
                 self.sent_at = self._clock.monotonic()
                 if not self._submitting.refused(rebalance):
@@ -169,7 +175,7 @@ class Sending:
         look = await self._look_again(running, again, look)
         for rebalance in running:
             self.judge(rebalance, look)
-        orders = await self.choose(running, look)
+        orders = await self._choose(running, look)
         for rebalance in acting:
             now, then = rebalance.assessment.statuses.by_partition, before[rebalance.uid]
             same = {tp for tp in called.get(rebalance.uid, ()) if now[tp] == then[tp]}
@@ -191,7 +197,8 @@ class Sending:
         """Read again the partitions whose orders were chosen on an older reading, and keep the orders still meant.
 
         Only what moves is read in every round: the others may have been changed since the older reading. The start of
-        the run is recorded before its first order is sent. A resource that is gone by now has no orders.
+        the run is recorded before its first order is sent; without that record, and for a resource that is gone by
+        now, there are no orders.
         """
         stale = {uid: set(named_by(found)) - look.fresh for uid, found in orders.items()}
         known, confirmed = {r.uid: r.assessment.statuses.by_partition for r in running}, {}
@@ -202,7 +209,7 @@ class Sending:
             if not named_by(meant):
                 self._lifecycle.no_start(rebalance)
             elif not await self._lifecycle.record_start(rebalance):
-                meant = Orders()
+                continue
             confirmed[rebalance.uid] = meant
             sent = rebalance.assessment.sent.union(named_by(meant))
             rebalance.assessment = replace(rebalance.assessment, sent=sent)

@@ -30,7 +30,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.permissions import Permissions
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
-from kafka_rebalance.reconcile.act.retention import clean_up, keep_swept
+from kafka_rebalance.reconcile.act.retention import clean_up, keep_limited, keep_swept
 from kafka_rebalance.reconcile.act.unreadable_resources import UnreadableResources
 from kafka_rebalance.reconcile.admission import Admission
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
@@ -38,7 +38,7 @@ from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.engines import ConnectAs, Engines
 from kafka_rebalance.reconcile.refused_resources import RefusedResources
 from kafka_rebalance.reconcile.report.run_recorder import NO_HISTORY, RunHistory
-from kafka_rebalance.reconcile.runs.opening import LoadModels
+from kafka_rebalance.reconcile.runs.plan_maker import LoadModels
 from kafka_rebalance.reconcile.state.lasting_tasks import LastingTasks
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
@@ -135,6 +135,8 @@ class Supervisor:
         if connection.outdated(metadata, deleted=deleted):
             return
         before = connection.resource
+        if deleted:
+            self._resources.forget(metadata.uid)
         try:
             connection.resource = None if deleted else parse_connection(body)
         except Refused as error:
@@ -183,6 +185,7 @@ class Supervisor:
             if deleted or (metadata.deleting and not metadata.held):
                 if known is not None:
                     known.forget(uid)
+                self._resources.forget(uid)
                 return
             if known is None and self._book.outlived(metadata, REASSIGNMENT_THROTTLES):
                 return
@@ -222,6 +225,7 @@ class Supervisor:
         """Before anything is seen: clean up, and start the background work."""
         await clean_up(self._stores, LedgerStore(self._kube))
         self._lasting.start("the removal of old records", keep_swept(self._stores, self._resources, self._clock))
+        self._lasting.start("the limit on old records", keep_limited(self._stores, self._resources))
         self._lasting.start("the end of work that nothing names", self._unfinished.keep_ending())
         self._lasting.start("the renewal of what clusters are known by", self._engines.keep_remembering())
 
@@ -248,7 +252,7 @@ class Supervisor:
         return connection
 
     def _look_after(self, connection: NamedConnection) -> None:
-        """Connect, if nothing is established or being done: an inline connection needs no more once it leads there."""
+        """Start a task that connects, if none runs. An inline connection that has an engine needs no task."""
         idle = connection.task is None or connection.task.done()
         if idle and (connection.engine is None or connection.inline is None):
             name = f"the task that connects {connection.owner}"

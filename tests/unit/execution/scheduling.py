@@ -1,7 +1,8 @@
 """Short builders of statuses, shares and limits for the schedule tests."""
 
+from kafka_rebalance.execution.limits import Ceilings, Limits
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
-from kafka_rebalance.execution.schedule import Ceilings, Limits, RebalanceShare, schedule
+from kafka_rebalance.execution.schedule import RebalanceShare, schedule
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 
@@ -39,8 +40,8 @@ def by_name(mapping):
     return {tps(name)[0]: value for name, value in mapping.items()}
 
 
-def limits(p=100, leaders=100, copies=MANY, to=None, out=None):
-    return Limits(1, p, leaders, copies, to, out)
+def limits(p=100, leaders=100, copies=MANY, to=None, out=None, parallel_replicas=1):
+    return Limits(parallel_replicas, p, leaders, copies, to, out)
 
 
 def share(statuses, within=None, sizes=None):

@@ -118,9 +118,11 @@ class TestUndo:
         left = strike_topics(LEDGER, {"u"})
         assert set(left.topics) == set(left.entries) == {"t"}
         assert left.foreign == frozenset()
-        left = strike_entries(LEDGER, {"t": {LEADER_LIST: items("1:1")}})
-        assert left.listed("t", LEADER_LIST) == {"0:1", "0:2"}
-        assert left.topics == LEDGER.topics
+        both = with_entries(LEDGER, {"t": {FOLLOWER_LIST: items("1:1")}}, {"t": {FOLLOWER_LIST: NOTHING}})
+        left = strike_entries(both, "t", LEADER_LIST, items("1:1"))
+        assert left.entries["t"] == {LEADER_LIST: {"0:1", "0:2"}, FOLLOWER_LIST: {"1:1"}}
+        assert left.entries["u"] == LEDGER.entries["u"]
+        assert left.topics == both.topics
 
     def test_a_ledger_with_anything_left_is_not_empty(self):
         """It is kept until everything is restored, dead brokers included."""

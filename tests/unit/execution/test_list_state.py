@@ -27,49 +27,49 @@ class TestWritten:
 class TestReading:
     def test_all_there(self):
         """Entries of others are ignored."""
-        assert ListState(BOTH).after_reading(f"7:7,{A},{B}", BOTH) == (ListState(BOTH), frozenset())
+        assert ListState(BOTH).after_reading(BOTH | {"7:7"}, BOTH) == (ListState(BOTH), frozenset())
 
     def test_missing_once(self):
         """Noted only: the reading may be stale."""
-        assert ListState(BOTH).after_reading(A, BOTH) == (ListState(BOTH, frozenset({B})), frozenset())
+        assert ListState(BOTH).after_reading(frozenset({A}), BOTH) == (ListState(BOTH, frozenset({B})), frozenset())
 
     def test_missing_twice_is_gone(self):
         """The entry is appended again. An entry missing for the first time is only noted."""
-        once, _ = ListState(BOTH).after_reading(A, BOTH)
-        assert once.after_reading(None, BOTH) == (ListState(frozenset({A}), frozenset({A})), frozenset({B}))
+        once, _ = ListState(BOTH).after_reading(frozenset({A}), BOTH)
+        assert once.after_reading(frozenset(), BOTH) == (ListState(frozenset({A}), frozenset({A})), frozenset({B}))
 
     def test_missing_twice_not_in_a_row(self):
         """If the entry was present in between, the count starts again."""
-        once, _ = ListState(BOTH).after_reading(A, BOTH)
-        between, _ = once.after_reading(f"{A},{B}", BOTH)
-        assert between.after_reading(A, BOTH) == (once, frozenset())
+        once, _ = ListState(BOTH).after_reading(frozenset({A}), BOTH)
+        between, _ = once.after_reading(BOTH, BOTH)
+        assert between.after_reading(frozenset({A}), BOTH) == (once, frozenset())
 
     def test_what_is_not_wanted_or_was_not_appended_is_not_missed(self):
         """Only entries that are both wanted and appended count."""
         state = ListState(frozenset({A}))
-        assert state.after_reading("", frozenset({B})) == (state, frozenset())
+        assert state.after_reading(frozenset(), frozenset({B})) == (state, frozenset())
 
     def test_a_wildcard_covers_everything(self):
         """With a wildcard no entry is missing; its removal is detected."""
-        once, _ = ListState(BOTH).after_reading(A, BOTH)
-        wild, gone = once.after_reading("*", BOTH)
+        once, _ = ListState(BOTH).after_reading(frozenset({A}), BOTH)
+        wild, gone = once.after_reading(frozenset({"*"}), BOTH)
         assert (wild, gone) == (ListState(BOTH, wildcard=True), frozenset())
-        assert wild.after_reading("", BOTH) == (ListState(BOTH, BOTH), frozenset())
+        assert wild.after_reading(frozenset(), BOTH) == (ListState(BOTH, BOTH), frozenset())
 
 
 class TestConfirming:
     def test_gone(self):
         """Struck off the ledger."""
-        assert ListState(subtracted=BOTH).after_confirming("7:7", late=False) == (ListState(), BOTH)
+        assert ListState(subtracted=BOTH).after_confirming(frozenset({"7:7"}), late=False) == (ListState(), BOTH)
 
     def test_still_there(self):
         """It has to be subtracted again, and stays on record."""
-        assert ListState(subtracted=BOTH).after_confirming(A, late=False) == (ListState(), frozenset({B}))
+        assert ListState(subtracted=BOTH).after_confirming(frozenset({A}), late=False) == (ListState(), frozenset({B}))
 
     def test_while_an_append_may_be_late(self):
         """What is gone may come back: it stays on record, and a later reading tells."""
         kept = ListState(subtracted=frozenset({B}))
-        assert ListState(subtracted=BOTH).after_confirming(A, late=True) == (kept, frozenset())
+        assert ListState(subtracted=BOTH).after_confirming(frozenset({A}), late=True) == (kept, frozenset())
 
 
 class TestLateAppend:

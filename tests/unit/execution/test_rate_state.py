@@ -178,7 +178,7 @@ class TestReadUnclaimed:
     @EVERY
     def test_an_unanswered_write_may_still_arrive(self, state):
         """For half a minute; not after a restore, which the broker processed after it."""
-        late = replace(state, rate=None, unanswered_at=NOW - LATE_SECONDS + 1)
+        late = replace(state, rate=None, answered_again_at=NOW - LATE_SECONDS + 1)
         over = state is RESTORED
         assert read(late, None, asked={}).action is (RateAction.FORGET if over else RateAction.RESTORE)
         assert read(late, None, asked={}, now=NOW + 1).action is RateAction.FORGET
@@ -191,9 +191,9 @@ class TestReadUnclaimed:
     def test_a_broker_that_hangs_has_not_carried_out_anything_yet(self, state):
         """However long it hangs: half a minute counts from its first answer."""
         silent = transition(state, RateUnread(), NOW).state
-        assert silent == replace(state, unanswered_at=SILENT)
+        assert silent == replace(state, answered_again_at=SILENT)
         back = read(silent, 20, asked={}, now=NOW + 100).state
-        assert back.unanswered_at == NOW + 100
+        assert back.answered_again_at == NOW + 100
         if state is not RESTORED:
             late = replace(back, rate=None)
             assert read(late, None, asked={}, now=NOW + 129).action is RateAction.RESTORE
@@ -204,7 +204,7 @@ class TestRestored:
     @EVERY
     def test_an_answered_restore(self, state):
         """The time of the last unanswered write does not change."""
-        started = replace(state, unanswered_at=5.0, doubt=Doubt(7, 50))
+        started = replace(state, answered_again_at=5.0, doubt=Doubt(7, 50))
         assert transition(started, RateWritten(None, accepted=True), NOW) == Transition(
             RateState(5.0, RatePhase.RESTORED)
         )

@@ -19,8 +19,9 @@ from tests.unit.execution.scheduling import (
     tps,
 )
 
+from kafka_rebalance.execution.limits import Ceilings
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
-from kafka_rebalance.execution.schedule import Ceilings, Orders
+from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.topology import BrokerId, replicas_of
 
 
@@ -263,6 +264,18 @@ class TestClasses:
         listed = ["a-2", "b-0", "a-10"]
         for order in (listed, listed[::-1]):
             assert names(chosen({name: copying(10) for name in order})) == ["a-2", "a-10", "b-0"]
+
+
+class TestWithoutCopies:
+    def test_copies_hold_nothing_back(self):
+        """They are chosen once these calls have ended, which takes no time."""
+        part = share({"a-0": copying(10, started=True, leads=True), "b-0": DROP}, limits(p=1))
+        assert [names(sent(part, copying=also)[0]) for also in (True, False)] == [["a-0"], ["b-0"]]
+
+    def test_what_is_in_flight_counts(self):
+        """The limits are the same."""
+        part = share({"a-0": flying(10), "b-0": DROP}, limits(p=1))
+        assert not sent(part, copying=False)[0].alters
 
 
 class TestPipes:

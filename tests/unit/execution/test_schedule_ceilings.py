@@ -1,5 +1,6 @@
 """What is sent for all rebalances of a cluster together: ceilings over all of them, and which goes first."""
 
+import pytest
 from tests.unit.execution.scheduling import (
     ELECTION,
     NO_CEILINGS,
@@ -12,7 +13,9 @@ from tests.unit.execution.scheduling import (
     share,
 )
 
-from kafka_rebalance.execution.schedule import Ceilings, schedule
+from kafka_rebalance.execution.limits import Ceilings
+from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
+from kafka_rebalance.execution.schedule import schedule
 
 
 class TestCeilings:
@@ -60,6 +63,13 @@ class TestPrecedence:
         second = share({f"u-{i}": copying(20 + i) for i in range(9)})
         orders = sent(first, second, ceilings=Ceilings(parallel_partitions=5))
         assert [len(each.alters) for each in orders] == [1, 4]
+
+    @pytest.mark.parametrize("phase", [MovePhase.SKIPPED, MovePhase.WAITING])
+    def test_a_copy_counts_against_the_one_that_makes_it(self, phase):
+        """Not against one ahead whose plan has the partition too, and that leaves it alone or lets the other go on."""
+        first = share({"t-0": PartitionStatus(phase), "u-0": copying(12)}, limits(copies=1))
+        second = share({"t-0": flying(10), "t-1": copying(11)}, limits(copies=1))
+        assert [names(each) for each in sent(first, second)] == [["u-0"], []]
 
     def test_a_brokers_cap_counts_the_copies_of_all(self):
         """Each submits under its own cap; copies in flight count, also those of the other rebalance."""

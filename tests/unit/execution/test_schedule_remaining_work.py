@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.unit.execution.scheduling import by_name, cluster_of, copying, flying, limits, names, sent, share
 
-from kafka_rebalance.execution.schedule import Ceilings, schedule
+from kafka_rebalance.execution.limits import Ceilings
+from kafka_rebalance.execution.schedule import schedule
 from kafka_rebalance.model.topology import BrokerId, replicas_of
 
 
@@ -53,6 +54,23 @@ class TestChains:
         part = knowing(share(statuses, limits(p=100), sizes), {20: 600}, {1: 9})
         part = replace(part, goals=by_name({**dict.fromkeys(sizes, replicas_of(20)), "a-0": replicas_of(10, 11, 12)}))
         assert len(names(sent(part)[0])) == 3
+
+    @pytest.mark.parametrize(("parallel_replicas", "others"), [(1, 3), (2, 5), (3, 11)])
+    def test_the_replicas_of_one_step_are_copied_in_parallel(self, parallel_replicas, others):
+        """The chain of three replicas of 100 bytes is 300 bytes with R=1, 200 with R=2, and 100 with R=3."""
+        statuses = {"a-0": flying(10, source=1), **{f"b-{i}": copying(10, source=30 + i) for i in range(30)}}
+        sizes = {"a-0": 100, **{f"b-{i}": 1 for i in range(30)}}
+        part = share(statuses, limits(p=100, parallel_replicas=parallel_replicas), sizes)
+        part = knowing(part, {10: 30, 20: 1200}, {5: 30})
+        part = replace(part, goals=by_name({**dict.fromkeys(sizes, replicas_of(10)), "a-0": replicas_of(10, 11, 12)}))
+        assert len(names(sent(part)[0])) == others
+
+    def test_equal_partitions_of_one_step_are_not_limited(self):
+        """All copies of the broker with the most work may share its rate if they end together."""
+        statuses = {f"b-{i}": copying(10, source=30 + i) for i in range(30)}
+        part = knowing(share(statuses, limits(p=100), dict.fromkeys(statuses, 100)), {10: 3000}, {5: 30})
+        part = replace(part, goals=by_name(dict.fromkeys(statuses, replicas_of(10))))
+        assert len(names(sent(part)[0])) == 30
 
     def test_what_others_copy_takes_no_share(self):
         """Of their copies no size is known: ours do not wait for them."""

@@ -25,6 +25,11 @@ class Renamed(OperatorInMemory):
     def delete_another(self, name="new"):
         self._see(self.kube.delete(REBALANCES, "kafka", name, self.clock.at.isoformat()))
 
+    def order_another(self, annotation, value, name="new"):
+        body = self.kube.resources[REBALANCES, "kafka", name]
+        body["metadata"].setdefault("annotations", {})[annotation] = value
+        self._see(body)
+
     def state_of(self, name="new"):
         body = self.kube.resources.get((REBALANCES, "kafka", name), {})
         conditions = body.get("status", {}).get("conditions", ())

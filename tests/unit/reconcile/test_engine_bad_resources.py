@@ -7,6 +7,7 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.fakes.stopped_clock import NOON
 
+from kafka_rebalance.api import topic_patterns
 from kafka_rebalance.api.overrides import FREEZE_OVERRIDE, SUSPEND_OVERRIDE, THROTTLE_OVERRIDE
 from kafka_rebalance.api.v1alpha1 import (
     COMPLETED_ANNOTATION,
@@ -123,6 +124,18 @@ class TestText:
         op.add("good", "u")
         await op.until_said("good", "Succeeded")
         await op.until_said("bad", "AssignmentInvalid")
+
+    async def test_expressions_that_take_long(self, monkeypatch):
+        monkeypatch.setattr(topic_patterns, "_too_slow", type(topic_patterns._too_slow)())
+        monkeypatch.setattr(topic_patterns, "_MOST_SECONDS", 0.05)
+        op = TwoTeams()
+        for topic in ("a" * 248, "a" * 249):
+            op.kafka.create(topic, [[1, 2]])
+        op.add("bad", "t", topics={"include": [f"((a{{0,10}}){{0,10}}){{0,10}}{n}" for n in range(100)]})
+        op.add("good", "u")
+        await op.until_said("good", "Succeeded")
+        await op.until_said("bad", "InvalidSpec")
+        assert "simpler" in op.conditions("bad")["Ready"]["message"]
 
     @pytest.mark.parametrize(
         "window",

@@ -1,5 +1,6 @@
 """Cordons on brokers that are dead when the run ends: they are removed when the brokers are back."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -38,6 +39,13 @@ class Brokers(KafkaInMemory):
         return sorted(where for where, name in self.values if name == CONFIG)
 
 
+def emptying(kafka, **spec):
+    """An operator with a rebalance that empties broker 4."""
+    operator = OperatorInMemory(kafka)
+    operator.apply(throttle=FAST, brokers={"decommission": [4]}, **spec)
+    return operator
+
+
 @pytest.fixture
 def kafka():
     return Brokers(range(1, 6), t=[[1, 2, 4]] * 2)
@@ -46,9 +54,8 @@ def kafka():
 @pytest.fixture
 async def begun(kafka):
     """Broker 4 is cordoned and being emptied when it dies."""
-    operator = OperatorInMemory(kafka)
     kafka.slow = {3, 5}
-    operator.apply(throttle=FAST, brokers={"decommission": [4]})
+    operator = emptying(kafka)
     await operator.until_true(lambda: bool(kafka.flying))
     assert kafka.cordoned == [4]
     kafka.die(FOUR)
@@ -81,8 +88,7 @@ async def test_a_deletion_does_not_wait_and_the_cordon_goes_when_the_broker_is_b
 
 
 async def test_after_an_undo(kafka):
-    operator = OperatorInMemory(kafka)
-    operator.apply(throttle=FAST, brokers={"decommission": [4]})
+    operator = emptying(kafka)
     await operator.until("Succeeded")
     assert kafka.cordoned == [4]
     kafka.die(FOUR)
@@ -91,6 +97,22 @@ async def test_after_an_undo(kafka):
     kafka.come_back()
     await rounds(operator)
     assert kafka.cordoned == []
+
+
+async def test_what_somebody_cordons_after_an_undo_stays(kafka):
+    """The cordon of the run was left to the ledger, and is removed. A later run must not remove another one."""
+    operator = emptying(kafka)
+    await operator.until("Succeeded")
+    kafka.die(FOUR)
+    operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
+    await operator.until("Undone", "RolledBackPartially")
+    kafka.come_back()
+    await rounds(operator)
+    assert kafka.cordoned == []
+    kafka.values[FOUR, CONFIG] = "*"
+    operator.edit(brokers={"decommission": [5]})
+    await operator.until("Succeeded")
+    assert kafka.cordoned == [4, 5]
 
 
 async def test_it_is_in_the_ledger_before_the_run_ends(begun, kafka):
@@ -144,3 +166,111 @@ async def test_a_broker_that_refuses_is_asked_again(begun, kafka):
     kafka.refusing = set()
     await begun.until_true(lambda: not kafka.cordoned)
     assert begun.records.kept["cordons"] == []
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["dead", "without an answer"])
+async def test_an_edit_that_keeps_the_broker(silent):
+    """The new plan succeeds before the broker lets its cordon be removed."""
+    kafka = Brokers(range(1, 6), t=[[1, 2, 4]] * 2, u=[[1, 2, 3]])
+    kafka.slow = {3, 5}
+    operator = emptying(kafka)
+    await operator.until_true(lambda: bool(kafka.flying))
+    if silent:
+        kafka.refusing = {FOUR}
+    else:
+        kafka.die(FOUR)
+    operator.edit(brokers={"decommission": []}, topics={"include": ["u"]})
+    await operator.until("Succeeded")
+    assert operator.run.cordoned == ()
+    assert kafka.cordoned == [4]
+    if silent:
+        kafka.refusing = set()
+    else:
+        kafka.come_back()
+    await operator.until_true(lambda: not kafka.cordoned)
+    assert operator.records.kept["cordons"] == []
+
+
+class Hanging(Brokers):
+    """The first call that cordons fails with ``failure``; ``held`` is executed later."""
+
+    held, failure = None, Transient("KafkaUnreachable", "no answer")
+
+    async def alter_broker_configs(self, changes):
+        if self.held is None and any(change.name == CONFIG for found in changes.values() for change in found):
+            self.held = changes
+            raise self.failure
+        return await super().alter_broker_configs(changes)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_a_call_without_an_answer_that_is_executed_late(restart):
+    """It sets the cordon again after a deletion has removed it. Nobody else would remove it."""
+    kafka = Hanging(range(1, 6), t=[[1, 2, 4]] * 2)
+    operator = emptying(kafka)
+    await operator.until_true(lambda: kafka.cordoned == [4])
+    if restart:
+        operator.restart()
+        await operator.round()
+    operator.delete()
+    await operator.until_true(lambda: kafka.cordoned == [])
+    await rounds(operator)
+    await Brokers.alter_broker_configs(kafka, kafka.held)
+    assert kafka.cordoned == [4]
+    await operator.until_true(lambda: not operator.engine.rebalances)
+    await rounds(operator)
+    assert kafka.cordoned == []
+
+
+async def test_a_call_that_is_executed_late_after_an_edit():
+    """An empty plan follows. It does not end the run while the call may set the cordon again."""
+    kafka = Hanging(range(1, 6), t=[[1, 2, 4]] * 2)
+    operator = emptying(kafka, strategy="ForcedMovesOnly")
+    await operator.until_true(lambda: kafka.cordoned == [4])
+    operator.edit(brokers={})
+    for _ in range(4):
+        await operator.round()
+    assert kafka.cordoned == []
+    await Brokers.alter_broker_configs(kafka, kafka.held)
+    await operator.until("Succeeded")
+    await rounds(operator)
+    assert kafka.cordoned == []
+
+
+@pytest.mark.parametrize("edit", [False, True], ids=["deletion", "edit"])
+async def test_a_call_that_was_under_way_when_the_operator_was_killed(edit):
+    """The run has sent nothing else yet. The call is executed after a deletion or an edit has removed the cordon."""
+    kafka = Hanging(range(1, 6), t=[[1, 2, 4]] * 2)
+    kafka.failure = asyncio.CancelledError()
+    operator = emptying(kafka)
+    with pytest.raises(asyncio.CancelledError):
+        await rounds(operator)
+    operator.restart()
+    if edit:
+        operator.edit(brokers={"decommission": []})
+    else:
+        operator.delete()
+    await rounds(operator, 5)
+    await Brokers.alter_broker_configs(kafka, kafka.held)
+    await rounds(operator, 30)
+    assert kafka.cordoned == []
+
+
+@pytest.mark.parametrize("edit", [False, True], ids=["deletion", "edit"])
+async def test_a_call_without_an_answer_to_a_broker_that_dies(edit):
+    """The call is executed when the run has ended, the broker is back, and the ledger has removed its cordon."""
+    kafka = Hanging(range(1, 6), t=[[1, 2, 4]] * 2, u=[[1, 2, 3]])
+    kafka.slow = {3, 5}
+    operator = emptying(kafka)
+    await operator.until_true(lambda: kafka.held is not None)
+    kafka.die(FOUR)
+    if edit:
+        operator.edit(brokers={"decommission": []}, topics={"include": ["u"]})
+    else:
+        operator.delete()
+    await rounds(operator, 4)
+    kafka.come_back()
+    await rounds(operator, 3)
+    await Brokers.alter_broker_configs(kafka, kafka.held)
+    await rounds(operator, 30)
+    assert kafka.cordoned == []

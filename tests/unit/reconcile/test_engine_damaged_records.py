@@ -56,6 +56,40 @@ async def test_it_waits(damaged):
     assert R in damaged.kube.resources
 
 
+async def without_origins():
+    """During the run, somebody deletes the origins."""
+    operator = OperatorInMemory(KafkaInMemory((1, 2), t=[[1]] * 8))
+    operator.apply(execution={"parallelPartitionCount": 1})
+    await operator.until_true(lambda: [2] in operator.kafka.lists("t"))
+    for body in records(operator.kube, "origins"):
+        del operator.kube.config_maps[body["metadata"]["name"]]
+    return operator
+
+
+async def test_the_origins_are_gone():
+    """After a restart a deletion does not end as if everything were back."""
+    operator = await without_origins()
+    operator.restart()
+    operator.delete()
+    assert "the origins of the run of kafka/r are gone" in await operator.until("StoredStateCorrupt")
+    for _ in range(60):
+        await operator.round()
+    assert R in operator.kube.resources
+    end(operator, "let-go")
+    await operator.until_true(lambda: R not in operator.kube.resources)
+
+
+async def test_no_partition_is_moved_without_them():
+    """The same process records no more origins: after a restart, these would count as all that the run has moved."""
+    operator = await without_origins()
+    before = operator.kafka.lists("t")
+    await operator.until("StoredStateCorrupt")
+    for _ in range(20):
+        await operator.round()
+    assert [row for row in operator.kafka.lists("t") if row != [1]] == [row for row in before if row != [1]]
+    assert not records(operator.kube, "origins")
+
+
 @pytest.mark.parametrize("how", ENDS)
 async def test_it_ends_without_them(damaged, how):
     """The records stay where they are, and nothing is moved any more."""
@@ -96,3 +130,20 @@ async def test_a_resource_that_has_taken_over(how):
         operator.kube.resources[NEW]["metadata"].setdefault("annotations", {})[LET_GO_ANNOTATION] = "true"
     operator.restart()
     await operator.until_true(lambda: not operator.exists("new"))
+
+
+async def test_the_origins_of_a_run_that_was_handed_over_are_gone():
+    """The heir makes no plan that would take what it inherits for the state before."""
+    operator = await renamed_half_way()
+    operator.delete()
+    operator.apply_another(**SPEC)
+    await operator.until_true(lambda: not operator.exists("r"))
+    operator.restart()
+    for body in records(operator.kube, "origins"):
+        del operator.kube.config_maps[body["metadata"]["name"]]
+    before = operator.kafka.lists("t")
+    await operator.until_true(lambda: operator.state_of() == "StoredStateCorrupt")
+    for _ in range(20):
+        await operator.round()
+    assert operator.kafka.lists("t") == before
+    assert not records(operator.kube, "origins")

@@ -13,7 +13,7 @@ from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.retention import sweep
-from kafka_rebalance.reconcile.runs import opening
+from kafka_rebalance.reconcile.runs import plan_maker
 from kafka_rebalance.reconcile.state.record import Stores
 
 
@@ -208,13 +208,13 @@ class TestPlanInTheMaking:
         operator.edit(execution={"parallelPartitionCount": 2, "suspend": True})
         kafka.arrive()
         await operator.until_true(lambda: operator.state == "Suspended" and not kafka.flying)
-        go_on, make_plan = asyncio.Event(), opening.make_plan
+        go_on, make_plan = asyncio.Event(), plan_maker.make_plan
 
         async def slow(*arguments):
             await go_on.wait()
             return await make_plan(*arguments)
 
-        monkeypatch.setattr(opening, "make_plan", slow)
+        monkeypatch.setattr(plan_maker, "make_plan", slow)
         operator.apply_another(**SPEC, takesOver="r")
         new = operator.engine.rebalances["u-new"]
         for _ in range(20):

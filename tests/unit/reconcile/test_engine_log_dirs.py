@@ -59,6 +59,49 @@ class TestEvened:
         await operator.until("Succeeded")
         assert kafka.bytes_in(1) == {A: 200, B: 200, C: 200}
 
+    async def test_a_topic_that_is_created_again(self, monkeypatch):
+        """In the middle of a round: log dirs are read after the partitions. Replicas of the new topic are not moved."""
+        kafka = jbod()
+        operator = OperatorInMemory(kafka)
+        only_log_dirs(operator)
+        await operator.until_open()
+        read = kafka.log_dirs
+
+        async def read_and_create_again(brokers):
+            found = await read(brokers)
+            kafka.create("t", [[1]] * 6, "id-2")
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(kafka, "log_dirs", read_and_create_again)
+            for _ in range(3):
+                await operator.round()
+        assert kafka.states[TopicPartition("t", 0)].topic_id == "t-id-2"
+        await operator.until("Succeeded")
+        assert kafka.dir_calls == []
+
+    async def test_a_plan_that_is_put_aside_in_the_same_round(self, monkeypatch):
+        """Another tool moves v-1 when the leader of v-0 changes. Nothing of that plan may move after that."""
+        kafka = jbod((1, 2, 3), v=[[1, 2]] * 4)
+        operator = OperatorInMemory(kafka)
+        alter = kafka.alter_reassignments
+
+        async def alter_and_move_another(orders):
+            answers = await alter(orders)
+            kafka.assign("v", next(n for n in range(4) if n not in {tp.partition for tp in orders}), 3, 2)
+            monkeypatch.setattr(kafka, "alter_reassignments", alter)
+            return answers
+
+        monkeypatch.setattr(kafka, "alter_reassignments", alter_and_move_another)
+        operator.apply(
+            strategy="PreferredLeaders",
+            goals={"logDirs": {"band": "10%"}},
+            approval={"driftBudget": 0},
+            execution={"parallelLeaderMovements": 1},
+        )
+        await operator.until_true(lambda: bool(kafka.altered))
+        assert (operator.state, kafka.dir_calls) == ("Drifted", [])
+
     async def test_what_the_status_says(self):
         kafka = jbod()
         operator = OperatorInMemory(kafka)
@@ -243,7 +286,7 @@ class TestRefused:
         kafka.log_dirs = silent
         operator = OperatorInMemory(kafka)
         only_log_dirs(operator)
-        assert "brokers 2 do not describe their log dirs" in await operator.until("LogDirsUnknown")
+        assert "broker 2 does not describe its log dirs: the plan waits" in await operator.until("LogDirsUnknown")
 
 
 class TestPaused:

@@ -77,6 +77,21 @@ class TestForward:
         await operator.until_true(lambda: operator.run is not None)
         assert await rounds_until(operator, "Succeeded") == 2
 
+    async def test_a_plan_that_is_superseded_waits_for_nothing(self):
+        """Although another tool has moved a partition to where the run found it, and copies are in flight."""
+        kafka = Behind((1, 2, 3, 4), t=[[1], [1]])
+        kafka.slow = {4}
+        operator = OperatorInMemory(kafka)
+        operator.assign(("t", 0, [2]), ("t", 1, [4]), throttle={"unlimited": True})
+        await operator.until_true(lambda: [2] in kafka.lists("t"))
+        operator.write(("t", 0, [3]), ("t", 1, [4]))
+        operator.edit(topics={"include": ["t"]})
+        await operator.until_true(lambda: [3] in kafka.lists("t"))
+        kafka.assign("t", 0, 1)
+        operator.edit(topics={"include": ["t", "u"]})
+        await operator.until_true(lambda: [3] in kafka.lists("t"))
+        assert kafka.flying == {"t-1"}
+
 
 class TestBack:
     @pytest.mark.parametrize("answers", [1, 2, 3, 6])

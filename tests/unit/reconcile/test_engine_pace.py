@@ -5,6 +5,9 @@ import copy
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube.store import OriginStore
+
 
 async def replaced(kafka):
     """A rebalance that moves all replicas of t-0 to brokers 4, 5 and 6, one at a time; the first copy is in sync."""
@@ -52,6 +55,21 @@ class TestCallsOfARound:
         operator.edit(execution={"parallelLeaderMovements": 2})
         await operator.round()
         assert len(kafka.elected) == 2
+
+    async def test_a_start_that_cannot_be_recorded_is_tried_once(self, monkeypatch):
+        """Calls without a copy and copies are chosen one after the other; nothing is sent before the record."""
+        kafka = KafkaInMemory((1, 2), t=[[1, 2], [2, 1]])
+        kafka.lead("t", 0, 2)
+        operator, tried = OperatorInMemory(kafka), []
+
+        async def fails(_store, uid, *_):
+            tried.append(uid)
+            raise Transient("ApiServerUnreachable", "no answer")
+
+        monkeypatch.setattr(OriginStore, "replace", fails)
+        operator.apply(strategy="PreferredLeaders")
+        await operator.until_true(lambda: bool(tried))
+        assert (tried, kafka.elected) == (["u-1"], [])
 
 
 class Lagging(KafkaInMemory):

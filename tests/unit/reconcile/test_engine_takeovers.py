@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.unit.reconcile.renamed_resources import BEFORE, SPEC, arrived, renamed_half_way
+from tests.unit.reconcile.renamed_resources import BEFORE, FAST, SPEC, arrived, renamed_half_way
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.store import RunStore
-from kafka_rebalance.reconcile.runs import opening
+from kafka_rebalance.reconcile.runs import plan_maker
 
 
 @pytest.fixture
@@ -42,14 +42,14 @@ class TestRename:
     async def test_goes_on_where_planning_has_to_be_repeated(self, half_moved, monkeypatch):
         """Metadata were stale at the first attempt."""
         operator = half_moved
-        make_plan, stale = opening.make_plan, [Transient("MetadataStale", "reading again", 1.0)]
+        make_plan, stale = plan_maker.make_plan, [Transient("MetadataStale", "reading again", 1.0)]
 
         async def stale_once(*arguments):
             if stale:
                 raise stale.pop()
             return await make_plan(*arguments)
 
-        monkeypatch.setattr(opening, "make_plan", stale_once)
+        monkeypatch.setattr(plan_maker, "make_plan", stale_once)
         operator.delete()
         operator.apply_another(**SPEC)
         await operator.until_true(lambda: not operator.exists("r"))
@@ -189,3 +189,23 @@ class TestOthers:
         assert operator.ends == ["TakenOver"]
         kafka.arrive()
         await operator.until_true(lambda: operator.state_of() == "Succeeded")
+
+
+async def test_a_rollback_that_waits_for_a_word_cancels_nothing_of_others():
+    """It has left its moves in place, so another rebalance may move these partitions, also back."""
+    operator = await renamed_half_way()
+    kafka = operator.kafka
+    operator.edit(rollback={"maxData": "1"})
+    operator.delete()
+    await operator.until("RollbackTooLarge")
+    for _ in range(3):
+        await operator.round()
+    kafka.slow = {1, 2, 3}
+    operator.apply_another(throttle=FAST, brokers={"include": [1, 2, 3]})
+    await operator.until_true(lambda: bool(kafka.flying))
+    sent = len(kafka.altered)
+    for _ in range(5):
+        await operator.round()
+    assert [call for call in kafka.altered[sent:] if call[1] is None] == []
+    kafka.arrive()
+    await operator.until_true(lambda: operator.state_of() == "Succeeded")

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.reconcile.test_supervisor_collisions import follow
 from tests.unit.reconcile.test_supervisor_cordons import Cordoning
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
@@ -52,13 +52,6 @@ async def refused(world):
     return world.ready("k", "prod", CONNECTIONS)[1]
 
 
-async def ended(world):
-    """The resource of evil is deleted, and gone."""
-    body = world.kube.delete(REBALANCES, "evil", "r", world.clock.at.isoformat())
-    world.supervisor.rebalance_seen(body, deleted=False)
-    await world.until(lambda: (REBALANCES, "evil", "r") not in world.kube.resources)
-
-
 @pytest.mark.usefixtures("fake")
 class TestThrottles:
     @pytest.mark.parametrize("rate", ["1024", "2048"])
@@ -72,7 +65,7 @@ class TestThrottles:
         message = await refused(world)
         assert "reached it at evil:9092: not all its addresses lead to this server" in message
         assert "delete the resources of the inline connections of namespace evil" in message
-        await ended(world)
+        await world.deleted("evil")
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
         assert (world.real.values, world.real.altered) == (before, [])
 
@@ -142,7 +135,7 @@ class TestCordons:
         world.real.values = {(ONE, CONFIG): "*"}
         world.connection(names=["a"])
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
-        await ended(world)
+        await world.deleted("evil")
         assert world.real.values == {(ONE, CONFIG): "*"}
         assert world.binding["recognised"] == []
 
@@ -153,11 +146,11 @@ class TestCordons:
         world.real.values = {(ONE, CONFIG): "*"}
         save, lost = BindingStore.save, []
 
-        async def fails(store, binding):
+        async def fails(store, binding, **limit):
             if binding.owner == Owner("k", "prod") and not lost:
                 lost.append(binding)
                 raise Transient("ApiServerUnavailable", "no answer", retry_after=0.01)
-            await save(store, binding)
+            await save(store, binding, **limit)
 
         monkeypatch.setattr(BindingStore, "save", fails)
         world.connection(names=["a"])
@@ -167,5 +160,5 @@ class TestCordons:
             await world.until(lambda: world.supervisor._engines.get("c"))
             world.see()
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
-        await ended(world)
+        await world.deleted("evil")
         assert world.real.values == {(ONE, CONFIG): "*"}

@@ -9,7 +9,8 @@ from kafka_rebalance.api.v1alpha1 import CONNECTIONS
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile import engines
-from kafka_rebalance.reconcile.act.cluster_owners import Claimed, ClusterOwners
+from kafka_rebalance.reconcile.act.claimed_server import Claimed
+from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
 from kafka_rebalance.reconcile.runs.opening import Runs
 
 

@@ -4,7 +4,7 @@ import pytest
 from tests.fakes.shared_clusters import REF, Cluster, placed
 from tests.unit.reconcile.test_engine_cordons import Brokers
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS
 from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.act.cordoning import CONFIG
@@ -33,16 +33,10 @@ async def squatted(world, monkeypatch):
     return world
 
 
-async def ended(world):
-    body = world.kube.delete(REBALANCES, "evil", "r", world.clock.at.isoformat())
-    world.supervisor.rebalance_seen(body, deleted=False)
-    await world.until(lambda: (REBALANCES, "evil", "r") not in world.kube.resources)
-
-
 async def test_of_others(squatted):
     """An administrator has cordoned the same broker. The run ends without the engine of the cluster."""
     squatted.real.values[ONE, CONFIG] = "*"
-    await ended(squatted)
+    await squatted.deleted("evil")
     assert (squatted.runs["evil"], squatted.real.values) == ("Abandoned", {(ONE, CONFIG): "*"})
     assert "evil/r" not in squatted.served
 
@@ -52,7 +46,7 @@ async def test_of_a_drain_of_the_owner(squatted):
     squatted.create("a", kafka=REF, **DRAIN)
     squatted.see("a")
     await squatted.until(lambda: squatted.state("a") == "Succeeded" and squatted.runs["evil"] == "Abandoned")
-    await ended(squatted)
+    await squatted.deleted("evil")
     assert squatted.real.cordoned == [1]
 
 

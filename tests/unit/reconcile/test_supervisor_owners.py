@@ -7,7 +7,9 @@ from tests.fakes.shared_clusters import Away, Cluster, OneAnswer, listener_of
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.errors import Permanent
+from kafka_rebalance.kube.blobs import object_name
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.act import cluster_owners
 
 
 class TestAnotherNamespace:
@@ -61,6 +63,63 @@ class TestAnotherNamespace:
         world.create("b", execution={"suspend": True})
         world.see("b")
         await world.until(lambda: world.state("b") == "ClusterOwnedElsewhere")
+
+
+class TestManyClusters:
+    """Servers may claim a new id at any time. What is left in a cluster stays on record until it can be restored."""
+
+    @staticmethod
+    def server(world, number):
+        world.servers[f"s{number}"] = found = Cluster([1, 2, 3], orders=[[1, 2]])
+        found.cluster_id = f"id-{number}"
+
+    def bindings(self, world):
+        return [name for name in world.kube.config_maps if name.startswith("binding-")]
+
+    async def test_a_namespace_has_a_limit(self, world, monkeypatch):
+        """Other namespaces have their own."""
+        monkeypatch.setattr(cluster_owners, "MOST_CLUSTERS", 2)
+        for number in range(6):
+            self.server(world, number)
+            world.create("a" if number < 5 else "b", f"s{number}", f"r{number}", execution={"suspend": True})
+        world.see("a")
+        world.see("b")
+        names = [f"r{number}" for number in range(5)]
+        await world.until(lambda: all(world.state("a", name) not in {"", "Planning", "Queued"} for name in names))
+        refused = [name for name in names if world.state("a", name) == "InlineConnectionRefused"]
+        assert len(refused) == 3
+        await world.until(lambda: world.state("b", "r5") not in {"", "Planning", "Queued"})
+        assert world.state("b", "r5") != "InlineConnectionRefused"
+        assert len(self.bindings(world)) == 3
+
+    async def test_the_clusters_on_record_are_known_after_a_restart(self, world, monkeypatch):
+        monkeypatch.setattr(cluster_owners, "MOST_CLUSTERS", 1)
+        for number in range(2):
+            self.server(world, number)
+        world.create("a", "s0", "r0", execution={"suspend": True})
+        world.see("a")
+        await world.until(lambda: self.bindings(world))
+        world.create("a", "s1", "r1", execution={"suspend": True})
+        await world.restart("a")
+        await world.until(lambda: world.state("a", "r1") == "InlineConnectionRefused")
+        assert len(self.bindings(world)) == 1
+
+    async def test_a_namespace_at_its_limit_ends_no_engine(self, world, monkeypatch):
+        """The record of an idle cluster was lost: another namespace could have it, if it may have one more."""
+        monkeypatch.setattr(cluster_owners, "MOST_CLUSTERS", 1)
+        world.create("b", topics={"include": ["none"]})
+        self.server(world, 0)
+        world.create("a", "s0", "r0", execution={"suspend": True})
+        world.see()
+        await world.until(lambda: len(self.bindings(world)) == 2)
+        await world.until(lambda: world.state("b") == "NothingToDo")
+        engine = world.supervisor._engines.get("c").engine
+        del world.kube.config_maps[object_name("binding", "c")]
+        world.create("a", name="r1", execution={"suspend": True})
+        world.see("a")
+        await world.until(lambda: world.state("a", "r1") == "InlineConnectionRefused")
+        assert world.supervisor._engines.get("c").engine is engine
+        assert not engine.retired
 
 
 class TestSameNamespace:

@@ -132,6 +132,17 @@ class TestConnected:
         assert world.mine.metadata.deleting
 
 
+async def test_nothing_is_kept_of_what_is_gone(world):
+    """A user may create and delete resources all day."""
+    world.reachable = False
+    for _ in range(3):
+        world.seen(world.applied(held=False))
+        await until(lambda: world.status == "KafkaUnreachable")
+        world.seen(world.kube.resources.pop(WHERE), deleted=True)
+        await until(lambda: not list(world.supervisor._book))
+        assert not world.supervisor._resources._throttles_written
+
+
 class TestNeverRead:
     async def test_it_is_said(self, world):
         """No other action is taken."""

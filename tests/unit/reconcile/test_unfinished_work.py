@@ -38,7 +38,7 @@ async def restarted(world, **options):
 
 
 def unthrottled(world):
-    """Whether nothing of ours is left in Kafka. Wakes the engine, which looks every half minute else."""
+    """Whether nothing of ours is left in Kafka. Wakes the engine, which otherwise looks every half minute."""
     running = world.supervisor._engines.get("c")
     if running is not None:
         running.engine.wake()

@@ -4,7 +4,6 @@ A decommission closes when its brokers are empty, or when only partitions that t
 ``Drained`` says which.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
@@ -14,13 +13,13 @@ from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.partition_status import MovePhase
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
+from kafka_rebalance.kafka.ports import CALL_SECONDS, ClusterInfo, KafkaReader
 from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
-from kafka_rebalance.reconcile.decide.arrival_proof import proof_seconds
+from kafka_rebalance.reconcile.decide.arrival_proof import late_call_possible, proof_seconds
 from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.decide.disk_peak import disk_peak
 from kafka_rebalance.reconcile.decide.drain_proof import asked_for_proof, drain_of
@@ -28,6 +27,8 @@ from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.teardown import outcome_of
 from kafka_rebalance.reconcile.observe.permission_probe import hidden_topics
 from kafka_rebalance.reconcile.state.assessment import Assessment, Drain, Replanning, RollbackBarrier
+from kafka_rebalance.reconcile.state.matching_thread import matched
+from kafka_rebalance.reconcile.state.namespace_turns import Turn
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 from kafka_rebalance.reconcile.state.selection import select
 
@@ -42,7 +43,7 @@ class Closing:
     """Closes the runs of one cluster.
 
     ``keep_cordons`` records the cordons that are left, before a run ends. ``read_again`` has the next round read all
-    partitions.
+    partitions. ``turn``: as for ``matched``.
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class Closing:
         clock: Clock,
         keep_cordons: Callable[[Collection[BrokerId]], Awaitable[None]],
         read_again: Callable[[], None],
+        turn: Turn | None,
     ) -> None:
         self._admin = admin
         self._lifecycle = lifecycle
         self._clock = clock
         self._keep_cordons = keep_cordons
         self._read_again = read_again
+        self._turn = turn
 
     async def finish(self, rebalance: Rebalance, info: ClusterInfo) -> Assessment:
         """Every partition has arrived or is skipped, and the throttle has been removed: close the run.
@@ -69,13 +72,13 @@ class Closing:
         too_large = assessment.teardown.barrier is RollbackBarrier.TOO_LARGE
         if rebalance.record.loaded_run is None or rebalance.memory.planning is not None or too_large:
             return assessment
-        if going_back(rebalance) and not self._uncordoned(rebalance, info):
+        if assessment.replanning is None and not self._uncordoned(rebalance, info):
             return assessment
-        if (going_back(rebalance) or assessment.replanning is None) and not self._proved(rebalance):
+        if not self._proved(rebalance):
             return assessment
         async with self._lifecycle.problems_of(rebalance, "finish"):
-            if going_back(rebalance) and rebalance.record.run is not None:
-                await self._keep_cordons(rebalance.record.run.cordoned)
+            if going_back(rebalance):
+                await self._keep_cordons(_to_uncordon(rebalance))
             if assessment.replanning is not None:
                 assessment = replace(assessment, replanning=replace(assessment.replanning, ready=True))
             elif rebalance.desired.deleting:
@@ -91,8 +94,10 @@ class Closing:
                 found = await self._prove_drained(rebalance, info)
                 assessment = found or assessment
                 if found is not None and found.replanning is None and _reported(rebalance, found.drain):
-                    peak = await self._disk_peak(rebalance)
-                    await self._lifecycle.close(rebalance, RunOutcome.SUCCEEDED, disk_peak=peak)
+                    peak, left = await self._disk_peak(rebalance), _to_uncordon(rebalance)
+                    if left:
+                        await self._keep_cordons(left)
+                    await self._lifecycle.close(rebalance, RunOutcome.SUCCEEDED, disk_peak=peak, uncordoned=left)
         return assessment
 
     def wait_anew(self, rebalance: Rebalance) -> None:
@@ -100,26 +105,33 @@ class Closing:
         rebalance.memory = replace(rebalance.memory, unseen_since=None, empty_since=None)
 
     def _uncordoned(self, rebalance: Rebalance, info: ClusterInfo) -> bool:
-        """Whether a rollback has removed its cordons, or has waited long enough for that."""
-        run = rebalance.record.run
-        if run is None or not set(run.cordoned) & set(info.brokers):
+        """Whether the run has removed the cordons that it does not leave, or has waited long enough for that.
+
+        It does not wait for dead brokers, but for calls without an answer that may still set a cordon.
+        """
+        left, unanswered, now = _to_uncordon(rebalance), rebalance.memory.cordons_unanswered, self._clock.monotonic()
+        late = any(now - at < CALL_SECONDS for broker, at in unanswered.items() if broker in left)
+        if not left & set(info.brokers) and not late:
             return True
         since = self._first_time(rebalance.memory.uncordoning_since)
         rebalance.memory = replace(rebalance.memory, uncordoning_since=since)
-        return self._clock.monotonic() - since >= _UNCORDON_SECONDS
+        return now - since >= _UNCORDON_SECONDS and not late
 
     def _proved(self, rebalance: Rebalance) -> bool:
         """Whether all partitions have been seen in their place for long enough.
 
-        Until then, each round reads everything.
+        Until then, each round reads everything. A plan that is put aside needs no such proof, but still knows where
+        late calls lead: the next plan does not.
         """
-        seconds = proof_seconds(rebalance)
-        if not seconds:
+        put_aside = rebalance.assessment.replanning is not None and not going_back(rebalance)
+        now, seconds = self._clock.monotonic(), 0.0 if put_aside else proof_seconds(rebalance)
+        late = late_call_possible(rebalance, now)
+        if not seconds and not late:
             return True
         since = self._first_time(rebalance.memory.unseen_since)
         rebalance.memory = replace(rebalance.memory, unseen_since=since)
         self._read_again()
-        return self._clock.monotonic() - since >= seconds
+        return now - since >= seconds and not late
 
     def _first_time(self, since: float | None) -> float:
         """The time at which a wait began: ``since``, or now if it begins with this round."""
@@ -133,10 +145,11 @@ class Closing:
             return None
         try:
             dirs = await self._admin.log_dirs(outcome.brokers)
+            selected = TopicFilter.of(rebalance.desired.spec.topics)
+            return await matched(lambda: disk_peak(outcome, selected, dirs), self._turn)
         except RebalanceError as error:
             log.warning("%s: how even the disks are was not measured: %s", rebalance.name, error.message)
             return None
-        return await asyncio.to_thread(disk_peak, outcome, TopicFilter.of(rebalance.desired.spec.topics), dirs)
 
     async def _prove_drained(self, rebalance: Rebalance, info: ClusterInfo) -> Assessment | None:
         """Read all topics again: the brokers to be emptied must hold no replica at two readings, some time apart.
@@ -155,7 +168,8 @@ class Closing:
         skipped = skipped_partitions(rebalance)
         known = {move.tp for move in rebalance.record.moves} | skipped.keys()
         known -= {tp for tp, status in skipped.items() if status.reason == Reason.TOPIC_RECREATED}
-        if (left - known) & select(rebalance.desired.spec, partitions).keys():
+        selected = await matched(lambda: select(rebalance.desired.spec, partitions), self._turn)
+        if (left - known) & selected.keys():
             log.info("%s: brokers %s have got new replicas: planning again", rebalance.name, names)
             rebalance.memory = replace(rebalance.memory, empty_since=None)
             return replace(assessment, drain=None, replanning=Replanning(Reason.NOT_DRAINED))
@@ -177,6 +191,13 @@ class Closing:
         if drain is not None and drain.empty:
             drain = replace(drain, message=drain.message + _stay_cordoned(rebalance))
         return replace(assessment, drain=drain) if drain is not None else None
+
+
+def _to_uncordon(rebalance: RebalanceView) -> set[BrokerId]:
+    """The brokers on record whose cordon the run does not leave: all of a rollback, else those that are kept now."""
+    run = rebalance.record.run
+    leaving = () if going_back(rebalance) else rebalance.desired.spec.brokers.decommission
+    return set(run.cordoned).difference(map(BrokerId, leaving)) if run is not None else set()
 
 
 def _stay_cordoned(rebalance: RebalanceView) -> str:

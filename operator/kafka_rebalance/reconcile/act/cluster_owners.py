@@ -1,19 +1,17 @@
 """Binds each Kafka cluster to its owner, on record before anything is done there, and checks that it is the same one.
 
-The caller admits only one claim of a cluster id at a time. No server is read during a claim: it may hang, and the
-cluster's owner must not wait for a server that only claims the id. If a claim needs an answer of its server, it is
-abandoned, the server is read, and the claim is repeated.
+The caller admits only one claim of a cluster id at a time. No server is read during a claim: if it needs an answer of
+its server, it is abandoned, the server is read, and the claim is repeated (``claimed_server``).
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeVar
 
 from kafka_rebalance.errors import RebalanceError, Refused
 from kafka_rebalance.execution.ledger_json import ledger_from_json
-from kafka_rebalance.kafka.ports import Answers, ClusterInfo, KafkaReader
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.objects import KubeObjects
@@ -21,6 +19,7 @@ from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.claimed_server import Claimed
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.retention import abandoned
 from kafka_rebalance.reconcile.decide.cluster_identity import (
@@ -32,20 +31,20 @@ from kafka_rebalance.reconcile.decide.cluster_identity import (
     renewed,
     servers_of,
 )
-from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, may_have
+from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, refusal_of_claim
 from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
+MOST_CLUSTERS = 20
+"""Of the inline connections of a namespace. Their servers may claim new ids, and leave work without end there."""
 StandingOf = Callable[[Owner, str], Standing]
 """What the operator knows of an owner with respect to a cluster id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is not ended in a cluster. ``throttled``: the ledger is not empty, or cannot be read."""
+    """Unfinished work of the operator in a cluster. ``throttled``: the ledger is not empty, or cannot be read."""
 
     open_runs: tuple[Run, ...]
     throttled: bool
@@ -59,46 +58,17 @@ class Work:
         return f"runs are open ({names}{more})" if self.open_runs else "throttles or cordons are in place"
 
 
-class _NotRead(Exception):
-    """Topics of a server are needed that were not read; None: all."""
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """The owner on record, when another claim is made.
 
-    def __init__(self, topics: Collection[str] | None) -> None:
-        super().__init__(topics)
-        self.topics = topics
-
-
-class Claimed:
-    """The answers of a server that claims a cluster id.
-
-    ``servers``: the addresses that led there, host:port; ``connection``: the whole connection, as in a ``Binding``.
+    ``same``: it is the claimant. ``proved``: the work that it started is in the cluster of the claimant's server.
     """
 
-    def __init__(
-        self, info: ClusterInfo, reader: KafkaReader, servers: frozenset[str] = frozenset(), connection: str = ""
-    ) -> None:
-        self.info = info
-        self.brokers = frozenset(info.brokers)
-        self.servers = servers
-        self.connection = connection
-        self._reader = reader
-        self._read: dict[frozenset[str] | None, Answers[str, str, str]] = {frozenset(): Answers()}
-
-    def ids_of(self, topics: Collection[str] | None) -> Answers[str, str, str]:
-        """The ids of these topics, or of all. Only inside of ``judged``."""
-        key = None if topics is None else frozenset(topics)
-        if key not in self._read:
-            raise _NotRead(topics)
-        return self._read[key]
-
-    async def judged(self, judge: Callable[[], Awaitable[T]]) -> T:
-        """The result of ``judge``, which is called again after each reading that it needed."""
-        while True:
-            try:
-                return await judge()
-            except _NotRead as missing:
-                topics = missing.topics
-            key = None if topics is None else frozenset(topics)
-            self._read[key] = await self._reader.topic_ids(topics)
+    binding: Binding
+    standing: Standing
+    same: bool
+    proved: bool
 
 
 class ClusterOwners:
@@ -133,51 +103,63 @@ class ClusterOwners:
         ``running``: an engine works there already. ``evict`` ends the engine of another owner. Without proof that the
         former owner worked in the cluster of this server, the claim is refused if that owner has throttles there;
         otherwise its runs lose their cordons on record. Refused("ClusterOwnedElsewhere" or "Conflicted") if it belongs
-        to another owner, Refused("ClusterIdCollision") if this server is not the cluster in which there is work.
+        to another owner, "ClusterIdCollision" if this server is not the cluster in which there is work,
+        "InlineConnectionRefused" if the inline connections of the claimant have too many clusters.
         """
-        cluster_id, servers = server.info.cluster_id, server.servers
-        work = await self.work_in(cluster_id)
-        binding = await self._binding(cluster_id, work)
-        same_owner = binding is not None and binding.owner == claimant.owner
-        held = proved = False
-        if binding is not None:
-            holder = standing_of(binding.owner, cluster_id)
-            held = holder.named
-            refusal = may_have(claimant, binding, holder, work=bool(work), running=running)
-            if refusal is not None:
-                raise refusal if held or not work else self._left_behind(refusal, binding, work)
-            proved = same_owner or _proved(binding, server)
-        mine = Binding(cluster_id, claimant.owner, servers=servers)
-        # A resource of the same owner would be handed to the engine. One of another owner is evicted, whose server may
-        # be any that claims the id.
-        if binding is not None and (work or (running and same_owner)):
-            try:
-                throttled = work.throttled and not same_owner
-                instead = self._without_throttles(binding, held=held) if throttled else ""
-                self._compare(binding, server, believed=same_owner, otherwise=instead)
-                if throttled and not proved:
-                    raise self._unproven(binding, server, instead)
-            except Refused as differs:
-                if not claimant.owner.connection or binding.owner.connection:
-                    raise
-                if await self._abandon_orphans(work):
-                    return await self.claim(claimant, server, standing_of, running=running, evict=evict)
-                raise _held(differs, binding.owner, work) if held else differs from None
-            if same_owner:
-                mine = reached_by(binding, servers)
-            else:
-                recognised = binding.recognised | {binding.owner} if proved else frozenset()
-                mine = replace(mine, brokers=binding.brokers, topics=binding.topics, recognised=recognised)
-        # What this needs is read while the other engine still runs.
-        mine = replace(_renewed(mine, server), connection=server.connection, confirmed="")
-        if running and not (same_owner or (work and proved)):
-            # Its last round may begin work, or cordon brokers.
-            await evict()
-            return await self.claim(claimant, server, standing_of, running=False, evict=evict)
-        if not proved:
-            await self._leave_cordons(work)
-        await self._bindings.save(mine)
-        return None if binding is None else binding.owner
+        cluster_id = server.info.cluster_id
+        while True:
+            work = await self.work_in(cluster_id)
+            binding = await self._binding(cluster_id, work)
+            holder = None if binding is None else _holder(binding, claimant, server, standing_of)
+            if holder is not None:
+                self._refuse_outranked(claimant, holder, work, running=running)
+            # A resource of the same owner would be handed to the engine. One of another owner is evicted, whose server
+            # may be any that claims the id.
+            followed = holder if holder is not None and (work or (running and holder.same)) else None
+            if followed is not None and not await self._is_same_cluster(claimant, followed, server, work):
+                continue
+            # What this needs is read while the other engine still runs.
+            mine = _new_binding(claimant.owner, server, followed)
+            most = None if claimant.owner.connection or (holder is not None and holder.same) else MOST_CLUSTERS
+            await self._bindings.refuse_more(mine, most)
+            if running and not (holder is not None and (holder.same or (work and holder.proved))):
+                # Its last round may begin work, or cordon brokers.
+                await evict()
+                running = False
+                continue
+            if holder is None or not holder.proved:
+                await self._leave_cordons(work)
+            await self._bindings.save(mine, most=most)
+            return None if holder is None else holder.binding.owner
+
+    def _refuse_outranked(self, claimant: Standing, holder: _Holder, work: Work, *, running: bool) -> None:
+        """Refuse a claimant that the owner on record outranks."""
+        refusal = refusal_of_claim(claimant, holder.binding, holder.standing, work=bool(work), running=running)
+        if refusal is None:
+            return
+        if work and not holder.standing.named:
+            raise self._left_behind(refusal, holder.binding, work)
+        raise refusal
+
+    async def _is_same_cluster(self, claimant: Standing, holder: _Holder, server: Claimed, work: Work) -> bool:
+        """Refuse a server that is not the cluster in which the owner on record has work.
+
+        False: open runs whose resource is gone were closed instead, so there may be no such work any more.
+        """
+        binding, held = holder.binding, holder.standing.named
+        try:
+            throttled = work.throttled and not holder.same
+            instead = self._without_throttles(binding, held=held) if throttled else ""
+            self._compare(binding, server, believed=holder.same, otherwise=instead)
+            if throttled and not holder.proved:
+                raise self._unproven(binding, server, instead)
+        except Refused as differs:
+            if not claimant.owner.connection or binding.owner.connection:
+                raise
+            if await self._abandon_orphans(work):
+                return False
+            raise _held(differs, binding.owner, work) if held else differs from None
+        return True
 
     async def recognise(self, info: ClusterInfo, reader: KafkaReader, bootstrap_servers: str) -> None:
         """Refused("ClusterIdCollision") if this server is not the cluster on record of the owner with these servers."""
@@ -191,7 +173,7 @@ class ClusterOwners:
         await server.judged(judge)
 
     async def has_recognised(self, owner: Owner, cluster_id: str) -> bool:
-        """Whether what this former owner has begun is in the very cluster on record, whatever became of its topics."""
+        """Whether the work that this former owner started is in the cluster on record, also without its topics."""
         binding = await self._bindings.load(cluster_id)
         return binding is not None and owner in binding.recognised
 
@@ -366,6 +348,24 @@ class ClusterOwners:
     async def _keep(self, binding: Binding) -> None:
         if await self._bindings.load(binding.cluster_id) != binding:
             await self._bindings.save(binding)
+
+
+def _holder(binding: Binding, claimant: Standing, server: Claimed, standing_of: StandingOf) -> _Holder:
+    standing = standing_of(binding.owner, server.info.cluster_id)
+    same = binding.owner == claimant.owner
+    return _Holder(binding, standing, same, same or _proved(binding, server))
+
+
+def _new_binding(owner: Owner, server: Claimed, followed: _Holder | None) -> Binding:
+    """The binding of the new owner. ``followed``: the owner before, if the cluster is known to be the same."""
+    mine = Binding(server.info.cluster_id, owner, servers=server.servers)
+    if followed is not None and followed.same:
+        mine = reached_by(followed.binding, server.servers)
+    elif followed is not None:
+        before = followed.binding
+        recognised = before.recognised | {before.owner} if followed.proved else frozenset()
+        mine = replace(mine, brokers=before.brokers, topics=before.topics, recognised=recognised)
+    return replace(_renewed(mine, server), connection=server.connection, confirmed="")
 
 
 def _confirmed(binding: Binding, server: Claimed) -> bool:

@@ -4,7 +4,8 @@ A cordon stops only what Kafka places by itself: explicit assignments still go t
 reading (``closing``). A cordon is in the run's record before it is in Kafka. Nothing is cordoned for a run that may
 start no step, for instance before its approval. After a success the cordon stays, since the broker is about to be
 removed. A rollback removes it, but does not wait for dead brokers: the throttle ledger keeps their cordons
-(``throttle.left_cordons``).
+(``throttle.left_cordons``). If a call that sets a cordon got no answer, Kafka may execute it late. Until that time is
+over, the cordon stays on record and is removed again in each round.
 """
 
 import logging
@@ -13,11 +14,14 @@ from dataclasses import replace
 
 from structlog.contextvars import bound_contextvars
 
+from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.decide.arrival_proof import may_be_executed_late
 from kafka_rebalance.reconcile.decide.direction import direction_of
+from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
 
@@ -30,9 +34,10 @@ ALL_DIRS = "*"
 class Cordons:
     """The cordons of one cluster's rebalances."""
 
-    def __init__(self, admin: KafkaAdmin, stores: Stores) -> None:
+    def __init__(self, admin: KafkaAdmin, stores: Stores, clock: Clock) -> None:
         self._admin = admin
         self._stores = stores
+        self._clock = clock
 
     async def keep(
         self, rebalance: Rebalance, alive: Collection[BrokerId], rebalances: Iterable[Rebalance] = ()
@@ -42,54 +47,73 @@ class Cordons:
         ``rebalances``: all of the cluster. The last one with an open run that wants a cordon removes it.
         Does nothing if Kafka does not support cordons.
         """
+        if rebalance.record.run is None or rebalance.record.loaded_run is None:
+            return
         others = [other.record.open_run for other in rebalances if other is not rebalance]
         of_others = {broker for other in others if other is not None for broker in other.cordoned}
-        run, done = rebalance.record.run, rebalance.memory.cordons_done
-        if run is None or rebalance.record.loaded_run is None:
-            return
         leaving = {BrokerId(b) for b in rebalance.desired.spec.brokers.decommission} & set(alive)
-        forward = direction_of(rebalance) is Direction.FORWARD
-        wanted = leaving if forward else set()
-        # A cordon on record was begun before the run was blocked: Kafka may not have been reached.
-        may_begin = wanted if rebalance.assessment.step_block is None else wanted.intersection(run.cordoned)
+        wanted = leaving if direction_of(rebalance) is Direction.FORWARD else set[BrokerId]()
+        await self._cordon_new(rebalance, wanted, of_others)
+        if back := (_cordoned(rebalance) - wanted) & set(alive):
+            await self._uncordon(rebalance, back, of_others)
+
+    async def _cordon_new(self, rebalance: Rebalance, wanted: set[BrokerId], of_others: Collection[BrokerId]) -> None:
+        """Cordon those of the wanted brokers that still need it, and that the run may cordon now."""
         if rebalance.refusal is not None:
-            may_begin = set()  # a resource that may not use the connection changes no broker
+            return  # a resource that may not use the connection changes no broker
+        done = rebalance.memory.cordons_done
+        # A cordon on record was begun before the run was blocked: Kafka may not have been reached.
+        may_begin = wanted if rebalance.assessment.step_block is None else wanted & _cordoned(rebalance)
         new = may_begin - done
-        if new:
-            try:
-                done |= await self._cordon(rebalance, new, of_others)
-            except Permanent as error:
-                # Without the right to alter brokers a decommission goes on: a cordon is a help, not a condition.
-                log.warning("%s: brokers %s are not cordoned: %s", rebalance.name, sorted(new), error.message)
-                done |= new
-            rebalance.memory = replace(rebalance.memory, cordons_done=done)
-        cordoned = _cordoned(rebalance)
-        back = (cordoned - wanted) & set(alive)
-        if back:
-            found = await self._admin.broker_configs(back, [CONFIG])
-            theirs = {broker for broker, values in found.items() if cordoned_by_others(values.get(CONFIG))}
-            theirs |= back.intersection(of_others)
-            with bound_contextvars(**rebalance.log_fields):
-                removed = await self._change(found.keys() - theirs, ConfigChange(CONFIG, ConfigOp.DELETE))
-            await self._record(rebalance, cordoned - removed - theirs)
-            rebalance.memory = replace(rebalance.memory, cordons_done=done - back)
+        if not new:
+            return
+        try:
+            done |= await self._cordon(rebalance, new, of_others)
+        except Permanent as error:
+            # Without the right to alter brokers a decommission goes on: a cordon is a help, not a condition.
+            log.warning("%s: brokers %s are not cordoned: %s", rebalance.name, sorted(new), error.message)
+            done |= new
+        rebalance.memory = replace(rebalance.memory, cordons_done=done)
+
+    async def _uncordon(self, rebalance: Rebalance, back: set[BrokerId], of_others: Collection[BrokerId]) -> None:
+        """Remove the cordons of the run on these brokers, except where somebody has changed them or a run needs them.
+
+        A broker that Kafka may still cordon by a late call of this run stays on record until that time is over. The run
+        does not end before (``closing``), and a new plan of it takes over the record.
+        """
+        found = await self._admin.broker_configs(back, [CONFIG])
+        theirs = {broker for broker, values in found.items() if cordoned_by_others(values.get(CONFIG))}
+        done = back.intersection(of_others)
+        with bound_contextvars(**rebalance.log_fields):
+            done |= await self._change(found.keys() - theirs - done, ConfigChange(CONFIG, ConfigOp.DELETE))
+        late = _late_cordons(rebalance.memory, done, self._clock.monotonic())
+        await self._record(rebalance, _cordoned(rebalance) - (done - late) - theirs)
+        rebalance.memory = replace(rebalance.memory, cordons_done=rebalance.memory.cordons_done - back)
 
     async def _cordon(
         self, rebalance: Rebalance, brokers: set[BrokerId], of_others: Collection[BrokerId]
     ) -> set[BrokerId]:
-        """The brokers that need nothing more: cordoned by us, or not ours to cordon. The others are tried again.
+        """Cordon these brokers, after recording it. Returns those that need no further call.
 
-        Each is recorded first. One that is on record already may not have been reached: it is set again. Where Kafka
-        offers the config and it is unset, it is described as an empty default (recorded on 4.3).
+        These are cordoned by us, or not ours to cordon. A broker that is already on record is cordoned again, because
+        the earlier call may not have reached it, unless somebody has changed the cordon. Where Kafka offers the config
+        and it is unset, it is described as an empty default (recorded on 4.3).
         """
         recorded = _cordoned(rebalance)
         found = await self._admin.broker_configs(brokers, [CONFIG])
         unset = ConfigValue("", ConfigSource.DEFAULT)
-        ours = {broker for broker, values in found.items() if values.get(CONFIG) == unset} | (brokers & recorded)
-        ours |= {b for b in brokers.intersection(of_others, found) if not cordoned_by_others(found[b].get(CONFIG))}
+        ours = {broker for broker, values in found.items() if values.get(CONFIG) == unset}
+        ours |= (brokers & recorded) | brokers.intersection(of_others, found)
+        ours -= {broker for broker, values in found.items() if cordoned_by_others(values.get(CONFIG))}
         await self._record(rebalance, recorded | ours)
-        with bound_contextvars(**rebalance.log_fields):
-            done = await self._change(ours, ConfigChange(CONFIG, ConfigOp.SET, ALL_DIRS))
+        done = set[BrokerId]()
+        try:
+            with bound_contextvars(**rebalance.log_fields):
+                done = await self._change(ours, ConfigChange(CONFIG, ConfigOp.SET, ALL_DIRS))
+        finally:
+            unanswered = dict.fromkeys(ours - done, self._clock.monotonic())
+            known = {**rebalance.memory.cordons_unanswered, **unanswered}
+            rebalance.memory = replace(rebalance.memory, cordons_unanswered=known)
         # Without the permission to read brokers a decommission goes on: a cordon is a help, not a condition.
         return done | (set(found) - ours) | found.errors.keys()
 
@@ -114,6 +138,12 @@ class Cordons:
 def _cordoned(rebalance: Rebalance) -> set[BrokerId]:
     """The brokers that are on record as cordoned by the run."""
     return set(rebalance.record.run.cordoned) if rebalance.record.run is not None else set()
+
+
+def _late_cordons(memory: Memory, brokers: Iterable[BrokerId], now: float) -> set[BrokerId]:
+    """The brokers that Kafka may still cordon by a call that failed without an answer."""
+    failed_at = {b: max(memory.unanswered_at, memory.cordons_unanswered.get(b, float("-inf"))) for b in brokers}
+    return {broker for broker, at in failed_at.items() if may_be_executed_late(at, now)}
 
 
 def cordoned_by_others(value: ConfigValue | None) -> bool:

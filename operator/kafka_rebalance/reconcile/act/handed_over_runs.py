@@ -61,6 +61,7 @@ class HandedOverRuns:
         run = replace(taken[0], uid=desired.uid, name=desired.metadata.name, run_id=uuid.uuid4().hex, successor=None)
         run = replace(run, plan_hash=plan.hash, planning_hash=desired.planning_hash, closed_at=None, outcome=None)
         await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
+        await self._stores.origins.replace(desired.uid, run.run_id, ())  # a record, even if there are no origins
         await self._stores.origins.append(desired.uid, run.run_id, origins)
         await self._stores.runs.save(run)
         await self.use_up(taken)

@@ -83,7 +83,8 @@ class Judges:
     def _inputs(self, rebalance: Rebalance, run: LoadedRun, direction: Direction, look: Look) -> JudgeInputs:
         restarting = self._observer.away(rebalance.desired.spec.execution.broker_settle_seconds)
         ahead = ahead_of(rebalance, self._rebalances.values())
-        return judge_inputs(rebalance, run, direction, look.observation, restarting, ahead)
+        others = [other for other in self._rebalances.values() if other is not rebalance]
+        return judge_inputs(rebalance, run, direction, look.observation, restarting, ahead, others)
 
 
 def _asked(_moves: int, question: Callable[[], Judgement]) -> Judgement:

@@ -6,18 +6,18 @@ Each step is stored before the next begins, and each begins by looking at what i
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
+from kafka_rebalance.errors import Permanent, RebalanceError, Refused
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.handed_over_runs import HandedOverRuns
-from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
+from kafka_rebalance.reconcile.act.problems import Problems
+from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import already_done, undo_ordered
@@ -25,29 +25,27 @@ from kafka_rebalance.reconcile.decide.run_once import completed_key, outlived, r
 from kafka_rebalance.reconcile.decide.teardown import expired, lets_go
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
-from kafka_rebalance.reconcile.state.memory import Planned, Problem
+from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, end_of_run, load_open_run, opened_run_of
 
 log = logging.getLogger(__name__)
 
-_REFUSED_SECONDS = 15.0
-_SOONEST_SECONDS = 0.5
 _TERMINATING_SECONDS = 5.0
 _START = "record the start"
 _DAMAGED = {Reason.STORED_PLAN_MISSING, Reason.STORED_STATE_CORRUPT}
 
 
-class Lifecycle:
+class Lifecycle(Problems):
     """Prepares each rebalance for a round and ends its run.
 
     ``cluster_id``: of the engine's cluster, only its runs are loaded; empty: no engine has the rebalances, so none is.
     """
 
     def __init__(self, resources: Resources, stores: Stores, clock: Clock, cluster_id: str = "") -> None:
+        super().__init__(clock)
         self._resources = resources
         self._stores = stores
-        self._clock = clock
         self._cluster_id = cluster_id
         self._handed_over = HandedOverRuns(stores, clock, cluster_id)
 
@@ -79,8 +77,7 @@ class Lifecycle:
                 await self._keep_ended(rebalance)
 
     async def _keep_ended(self, rebalance: Rebalance) -> None:
-        key = completed_key(rebalance)
-        if key is not None and rebalance.memory.marked_completed != key:
+        if (key := completed_key(rebalance)) is not None and rebalance.memory.marked_completed != key:
             await self._resources.mark_completed(rebalance, key)
             rebalance.memory = replace(rebalance.memory, marked_completed=key)
         elif outlived(rebalance, self._clock.now()):
@@ -109,38 +106,6 @@ class Lifecycle:
         elsewhere = run is not None and run.restored and self._cluster_id not in {"", run.cluster_id}
         return rebalance.record.was_read and not elsewhere
 
-    @asynccontextmanager
-    async def problems_of(self, rebalance: Rebalance, stage: str) -> AsyncIterator[None]:
-        """Report what goes wrong for one resource on that resource, and retry later; the others go on.
-
-        The problem of a stage stays on the status until the same stage has succeeded, or has ``nothing_to_do``.
-        """
-        try:
-            yield
-        except RebalanceError as error:
-            log.warning("%s: %s: %s", rebalance.name, error.reason, error.message, extra=rebalance.log_fields)
-            self._note(rebalance, stage, error)
-        except Exception:
-            log.exception("%s: unexpected error", rebalance.name, extra=rebalance.log_fields)
-            unexpected = Transient(Reason.INTERNAL_ERROR, UNEXPECTED, 15.0)
-            self._note(rebalance, stage, unexpected)
-        else:
-            rebalance.memory = rebalance.memory.done_with(stage)
-
-    def nothing_to_do(self, rebalance: Rebalance, stage: str) -> None:
-        """What went wrong in this stage before is over: there is nothing left to retry."""
-        if not rebalance.memory.blocked(self._clock.monotonic()):
-            rebalance.memory = rebalance.memory.done_with(stage)
-
-    def _note(self, rebalance: Rebalance, stage: str, error: RebalanceError) -> None:
-        rebalance.memory = replace(rebalance.memory, problem=Problem(stage, error))
-        again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS
-        self.retry_in(rebalance, max(again, _SOONEST_SECONDS))
-
-    def retry_in(self, rebalance: Rebalance, seconds: float) -> None:
-        """Do not prepare or plan before that."""
-        rebalance.memory = replace(rebalance.memory, retry_at=self._clock.monotonic() + seconds)
-
     def no_start(self, rebalance: Rebalance) -> None:
         """Nothing is to be sent now, so no start has to be recorded."""
         self.nothing_to_do(rebalance, _START)
@@ -165,14 +130,23 @@ class Lifecycle:
         return rebalance.record.run is run
 
     async def close(
-        self, rebalance: Rebalance, outcome: RunOutcome, successor: str | None = None, disk_peak: int | None = None
+        self,
+        rebalance: Rebalance,
+        outcome: RunOutcome,
+        successor: str | None = None,
+        disk_peak: int | None = None,
+        uncordoned: Collection[BrokerId] = (),
     ) -> None:
-        """End the run; nothing of it is in flight. If it has sent something, it replaces the last success."""
+        """End the run; nothing of it is in flight. If it has sent something, it replaces the last success.
+
+        ``uncordoned``: brokers whose cordon the ledger has from now on, and not the run.
+        """
         run = rebalance.record.run
         if run is None:
             return
         at = await end_of_run(self._stores, successor, self._clock.now())
-        closed = replace(run, closed_at=at, outcome=outcome, successor=successor, disk_peak=disk_peak)
+        kept = tuple(b for b in run.cordoned if b not in uncordoned)
+        closed = replace(run, closed_at=at, outcome=outcome, successor=successor, disk_peak=disk_peak, cordoned=kept)
         closed = replace(closed, last_success=None) if rebalance.record.may_have_sent else closed
         await self._stores.runs.save(closed)
         if closed.last_success is not run.last_success:
@@ -223,12 +197,14 @@ class Lifecycle:
         same = before is not None and before.run_id == run.run_id
         if before is not None and before.cluster_id == self._cluster_id:
             last_success = before.last_to_undo if same or run.started_at is None else None
-            run = replace(run, cordoned=before.cordoned, last_success=last_success)
+            # The ledger has what a way back could not remove: a cordon that is there now may be of others.
+            cordoned = before.cordoned if before.open or before.outcome is RunOutcome.SUCCEEDED else ()
+            run = replace(run, cordoned=cordoned, last_success=last_success)
         origins: Mapping[TopicPartition, Origin] = rebalance.record.origins if same else {}
         if before is not None and before.open and before.undo:
             await self._resources.clear_undo(rebalance)
         self._in_doubt(rebalance)
-        if planned.origins.keys() != origins.keys():
+        if planned.origins.keys() != origins.keys() or (run.started_at is not None and not same):
             origins = await self._stores.origins.replace(uid, run.run_id, planned.origins.values())
         await self._stores.runs.save(run)
         await self._handed_over.use_up(planned.inherited_from)
@@ -247,7 +223,7 @@ class Lifecycle:
         rebalance.record = replace(rebalance.record, was_read=False)
 
     async def _forget_older(self, rebalance: Rebalance, run: Run) -> None:
-        """Plans and origins of the resource that no record names any more. Left behind, they go with the next."""
+        """Delete plans and origins of the resource that no record names. The next call repeats what failed."""
         try:
             await self._stores.plans.delete(rebalance.uid, keep={run.plan_hash, run.to_undo.plan_hash})
             await self._stores.origins.delete(rebalance.uid, keep={run.run_id, run.to_undo.run_id})
@@ -255,7 +231,7 @@ class Lifecycle:
             log.warning("%s: older plans are still stored: %s", rebalance.name, error.message)
 
     async def hand_over(self, old: Rebalance, rebalances: Mapping[str, Rebalance]) -> None:
-        """The one that takes over the run just closed, if any, has sent nothing: it plans again, with its origins."""
+        """Let the resource that takes over the closed run plan again, with the origins of that run."""
         run = old.record.run
         heir = rebalances.get(run.successor or "") if run is not None else None
         if heir is not None:
@@ -270,11 +246,11 @@ class Lifecycle:
                 rebalance.record = replace(record, loaded_run=turned)
 
     def expect(self, rebalance: Rebalance, rates: Mapping[TopicPartition, float]) -> None:
-        """Remember what is produced to the partitions of the open run."""
+        """Remember the rates (bytes per second) at which partitions of the open run are produced to."""
         rebalance.memory = replace(rebalance.memory, expected_rates=rates)
 
     def _put_plan_away(self, rebalance: Rebalance) -> None:
-        """Forget what belonged to the open run, but for what the status says of it afterwards."""
+        """Forget the state of the open run, except the values that the status still shows."""
         if (opened := rebalance.record.loaded_run) is not None:
             why = opened.plan.reason or (Reason.BUDGET_REACHED if opened.plan.imbalance is not None else "")
             ended = EndedRun(why, len(skipped_partitions(rebalance)), rebalance.record.run)
@@ -290,6 +266,12 @@ class Lifecycle:
         if rebalance.record.loaded_run is None:
             opened = await self._loaded(run)
             rebalance.record = replace(rebalance.record, loaded_run=opened, origins=opened.origins)
+            if run.started:
+                self.note_unanswered(rebalance)
+
+    def note_unanswered(self, rebalance: Rebalance) -> None:
+        """A call of the run has failed without an answer, or may have been sent by an earlier process."""
+        rebalance.memory = replace(rebalance.memory, unanswered_at=self._clock.monotonic())
 
     async def _loaded(self, run: Run) -> LoadedRun:
         """Refused("OtherCluster") if it moved partitions of another cluster: its orders must not get here."""
@@ -325,8 +307,7 @@ class Lifecycle:
 
     async def _stop_planning(self, rebalance: Rebalance) -> None:
         """Drop the plan and the one being made. The next round reads again what the task may have stored."""
-        task = rebalance.memory.planning
-        if task is not None:
+        if (task := rebalance.memory.planning) is not None:
             task.cancel()
             await asyncio.wait([task])
         rebalance.memory = replace(rebalance.memory, planning=None)

@@ -1,7 +1,7 @@
-"""Sends what was decided about log dirs. What is lost or refused is not sent again here: the next round looks."""
+"""Sends the calls that move replicas between log dirs. Lost or refused calls are left to the next round."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from structlog.contextvars import bound_contextvars
@@ -34,7 +34,7 @@ class LogDirThrottle(Protocol):
 
 
 class LogDirCalls:
-    """Moves replicas between log dirs of one cluster's brokers. ``rebalances``: those that the engine has, by uid."""
+    """Moves replicas between the log dirs of the brokers of one cluster. ``rebalances``: all of the engine, by uid."""
 
     def __init__(
         self,
@@ -51,20 +51,19 @@ class LogDirCalls:
         self._reader = LogDirReader(admin, clock)
 
     async def read(self, running: Iterable[Rebalance]) -> LogDirReading | None:
-        """The log dirs of what moves between them; None: not in this round."""
+        """The log dirs of the replicas that move between them; None: not read in this round."""
         return await self._reader.read(replicas_to_read(running))
 
     async def place(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> None:
-        """Name the log dirs of the replicas that these orders create, which the brokers keep in mind.
+        """Tell the brokers the log dirs of the replicas that these orders create.
 
-        A placement that is lost is not made up for here: the replica is moved when it is there.
+        If a placement is lost, the replica is moved to its log dir after it was created.
         """
         wanted = placements(rebalance, orders, cluster.partitions)
         if not wanted:
             return
         try:
-            with bound_contextvars(**rebalance.log_fields):
-                answers = await self._admin.alter_log_dirs(wanted)
+            answers = await self._alter(rebalance, wanted)
         except RebalanceError as error:
             log.info("%s: replicas are not placed: %s", rebalance.name, error.message)
             return
@@ -80,9 +79,10 @@ class LogDirCalls:
         cluster: ClusterState,
         throttle: LogDirThrottle,
     ) -> bool:
-        """Record the start and the origins, then send; whether anything was sent.
+        """Record the start and the origins, then send. Returns whether anything was sent.
 
-        Of all that are ``running``, those ``in_turn`` are served now; none if nothing was ``seen`` in this round.
+        ``in_turn``: the rebalances of ``running`` that are served now. ``seen``: the log dirs as read in this round;
+        None: nothing is sent.
         """
         if seen is None:
             return False
@@ -106,15 +106,36 @@ class LogDirCalls:
         moved = asks.keys() if rebalance.assessment.log_dirs.direction is Direction.FORWARD else ()
         left = {key: path for key in moved if not statuses[key].cancel and (path := seen.places[key].at) is not None}
         ours = await self._origins.keep(rebalance, asks.keys(), left, cluster)
-        if not is_served(rebalance, self._rebalances):
-            return False
-        statuses = rebalance.assessment.log_dirs.by_replica
-        deleted = rebalance.desired.deleted_since(rebalance.memory.prepared)
-        allowed = {key: path for key, path in asks.items() if key in ours and (statuses[key].cancel or not deleted)}
+        allowed: dict[ReplicaKey, str] = {}
         async with self._lifecycle.problems_of(rebalance, _STAGE):
-            with bound_contextvars(**rebalance.log_fields):
-                _check(rebalance.name, await self._admin.alter_log_dirs(allowed) if allowed else {})
+            same = await self._of_the_same_topics(ours, cluster)
+            if not is_served(rebalance, self._rebalances):
+                return False
+            statuses = rebalance.assessment.log_dirs.by_replica
+            deleted = rebalance.desired.deleted_since(rebalance.memory.prepared)
+            allowed = {key: path for key, path in asks.items() if key in same and (statuses[key].cancel or not deleted)}
+            if allowed:
+                _check(rebalance.name, await self._alter(rebalance, allowed))
         return bool(allowed)
+
+    async def _of_the_same_topics(self, keys: Collection[ReplicaKey], cluster: ClusterState) -> set[ReplicaKey]:
+        """Those whose topic still has the id that it had when it was read: Kafka knows the topics of calls by name."""
+        if not keys:
+            return set()
+        ids = await self._admin.topic_ids({tp.topic for tp, _ in keys})
+        return {(tp, broker) for tp, broker in keys if cluster.partitions[tp].topic_id in {"", ids.get(tp.topic)}}
+
+    async def _alter(self, rebalance: Rebalance, wanted: Mapping[ReplicaKey, str]) -> Mapping[ReplicaKey, LogDirCode]:
+        """Send the call. Remembers if it, or a part of it, got no answer: Kafka may execute it later."""
+        try:
+            with bound_contextvars(**rebalance.log_fields):
+                answers = await self._admin.alter_log_dirs(wanted)
+        except RebalanceError:
+            self._lifecycle.note_unanswered(rebalance)
+            raise
+        if LogDirCode.UNKNOWN in answers.values():
+            self._lifecycle.note_unanswered(rebalance)
+        return answers
 
 
 def _check(name: str, answers: Mapping[ReplicaKey, LogDirCode]) -> None:

@@ -154,7 +154,11 @@ class Resources:
 
     async def has_uid(self, namespace: str, uid: str) -> bool:
         """Whether a KafkaRebalance of the namespace has this uid, whatever its name."""
-        return any(body["metadata"]["uid"] == uid for body in await self._kube.list_resources(REBALANCES, namespace))
+        return uid in await self.uids(namespace)
+
+    async def uids(self, namespace: str) -> set[str]:
+        """The uids of all KafkaRebalances of the namespace."""
+        return {body["metadata"]["uid"] for body in await self._kube.list_resources(REBALANCES, namespace)}
 
     async def config_map_key(self, namespace: str, name: str, key: str) -> str:
         """One key of a ConfigMap. Transient("ConfigMapNotFound") if the key or the ConfigMap is missing."""
@@ -201,6 +205,7 @@ class Resources:
         if written is not None and not due(written, status, rebalance.memory.written_at, now):
             return True
         before = written or rebalance.desired.status
+        rebalance.memory = replace(rebalance.memory, written=None)  # without an answer, the status is not known
         exists = await self._patch_status(REBALANCES, metadata, status.as_patch())
         rebalance.memory = replace(rebalance.memory, written=status, written_at=now)
         if exists:
@@ -246,12 +251,17 @@ class Resources:
         status = build_throttle_status(throttle, ruling, view, cluster_id=cluster_id, now=now, problem=problem)
         if written is not None and not due(written, status, written_at, now):
             return True
+        self._throttles_written.pop(metadata.uid, None)
         if not await self._patch_status(REASSIGNMENT_THROTTLES, metadata, status.as_patch()):
-            self._throttles_written.pop(metadata.uid, None)
             return False
         self._throttles_written[metadata.uid] = status, now
         await self._tell_transition(THROTTLE_KIND, metadata, before, status)
         return True
+
+    def forget(self, uid: str) -> None:
+        """Forget what was written to this throttle resource or KafkaConnection, which is gone."""
+        self._throttles_written.pop(uid, None)
+        self._connections_written.pop(uid, None)
 
     async def report_connection(self, connection: KafkaConnection, state: ConnectionState) -> bool:
         """Write the status of a KafkaConnection if it says anything new, and an event if Ready's reason changed.
@@ -265,8 +275,8 @@ class Resources:
         status = build_connection_status(connection, state, now=now)
         if written is not None and status == before and timedelta(0) <= now - written_at < _MISSED_FOR:
             return True
+        self._connections_written.pop(metadata.uid, None)
         if not await self._patch_status(CONNECTIONS, metadata, status.as_patch()):
-            self._connections_written.pop(metadata.uid, None)
             return False
         self._connections_written[metadata.uid] = status, now
         await self._tell_transition(CONNECTION_KIND, metadata, before, status)

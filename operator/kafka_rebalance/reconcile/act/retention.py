@@ -1,7 +1,12 @@
-"""How long records outlive their resource: plan and origins of a success are kept for undo, then deleted."""
+"""How long records outlive their resource: plan and origins of a success are kept for undo, then deleted.
+
+Their number is limited, because a user who may create and delete resources could fill etcd with their records.
+"""
 
 import asyncio
 import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 
@@ -15,18 +20,83 @@ from kafka_rebalance.reconcile.state.record import PLAN_RETENTION, Stores
 log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 6 * 3600.0
+_LIMIT_EVERY_SECONDS = 60.0
+MOST_KEPT = 50
+"""Runs of a namespace whose resources are gone. The plan and the origins of each may have several MB."""
 
 
 async def keep_swept(stores: Stores, resources: Resources, clock: Clock) -> None:
     """Sweep now and every few hours, until cancelled."""
+    await _keep(lambda: sweep(stores, resources, clock), _EVERY_SECONDS, "old records were not swept")
+
+
+async def keep_limited(stores: Stores, resources: Resources) -> None:
+    """Limit the records now and every minute, until cancelled."""
+    await _keep(lambda: limit(stores, resources), _LIMIT_EVERY_SECONDS, "the number of old records was not limited")
+
+
+async def _keep(work: Callable[[], Awaitable[int]], seconds: float, failed: str) -> None:
+    """Do it now and at this interval, until cancelled; a failure is logged with this text."""
     while True:
         try:
-            await sweep(stores, resources, clock)
+            await work()
         except RebalanceError as error:
-            log.warning("old records were not swept: %s", error.message)
+            log.warning("%s: %s", failed, error.message)
         except Exception:
-            log.exception("old records were not swept")
-        await asyncio.sleep(_EVERY_SECONDS)
+            log.exception(failed)
+        await asyncio.sleep(seconds)
+
+
+async def limit(stores: Stores, resources: Resources) -> int:
+    """Forget the oldest runs whose resources are gone, above ``MOST_KEPT`` per namespace; how many they were.
+
+    Open ones last: see ``sweep``. Plans without a run are forgotten too if their resource is gone.
+    """
+    found, opened = defaultdict[str, list[Run]](list), set[str]()
+    for run in await stores.runs.list_all():
+        found[run.namespace].append(run)
+        opened.add(run.uid)
+    forgotten = 0
+    for namespace, runs in found.items():
+        if len(runs) > MOST_KEPT:
+            try:
+                forgotten += await _limited(runs, stores, await resources.uids(namespace))
+            except RebalanceError as error:
+                log.warning("namespace %s: old records stay: %s", namespace, error.message)
+    await _forget_unopened(stores, resources, opened)
+    return forgotten
+
+
+async def _forget_unopened(stores: Stores, resources: Resources, opened: Collection[str]) -> None:
+    """Delete the plans of resources that were gone before their run was opened: no run leads to them.
+
+    ``opened``: the uids of runs that are known already.
+    """
+    for ref, uid in (await stores.plans.stored()).items():
+        if uid in opened:
+            continue
+        try:
+            namespace = await stores.plans.namespace_of(ref)
+            # A run that cannot be read is an error here: its plan stays.
+            if namespace and await stores.runs.load(uid) is None and not await resources.has_uid(namespace, uid):
+                await stores.plans.delete(uid)
+        except RebalanceError as error:
+            log.warning("plan %s stays: %s", ref, error.message)
+
+
+async def _limited(runs: Iterable[Run], stores: Stores, there: Collection[str]) -> int:
+    """``there``: the uids of the resources that exist. A new resource may need the origins of a run handed over."""
+    gone = [run for run in runs if run.uid not in there and run.successor not in there]
+    gone.sort(key=lambda run: (run.open, run.closed_at or run.opened_at))
+    forgotten = 0
+    for run in gone[:-MOST_KEPT]:
+        if await stores.runs.load(run.uid) == run:
+            if run.open:
+                _log_orphan(run, stores)
+                log.warning("%s/%s: the records of run %s are deleted", run.namespace, run.name, run.run_id)
+            await stores.forget(run.uid)
+            forgotten += 1
+    return forgotten
 
 
 async def clean_up(stores: Stores, ledgers: LedgerStore) -> None:

@@ -111,7 +111,7 @@ class Retirement:
         return Remains(tuple(resources), tuple(runs), {cluster: _ledger(data) for cluster, data in ledgers.items()})
 
     async def order_let_go(self, resources: Sequence[Resource], seconds: int) -> None:
-        """Have the operator end these deletions as they are, and give it that long."""
+        """Order the operator to remove its finalizers from these resources within ``seconds``, without a rollback."""
         for resource in resources:
             metadata = resource.metadata
             order = {LET_GO_ANNOTATION: "true"}

@@ -65,12 +65,15 @@ class Submitting:
                 with bound_contextvars(**rebalance.log_fields):
                     answers = await submit(self._admin, orders, cluster)
                 sent = bool(answers)
+                if any(code is AlterCode.UNKNOWN for _, _, code in answers):
+                    self._lifecycle.note_unanswered(rebalance)
                 _remember_led_back(rebalance, orders, cluster, answers)
                 self._origins.give_up(rebalance, _refused(answers))
                 _check(rebalance.name, answers)
             except RebalanceError as error:
                 if error.reason == Reason.KAFKA_AUTHORIZATION_FAILED:
                     raise
+                self._lifecycle.note_unanswered(rebalance)
                 failure = error
         if failure is not None:
             raise failure

@@ -33,6 +33,20 @@ def proof_seconds(rebalance: RebalanceView) -> float:
     return CALL_SECONDS if wholly else SECOND_READING_SECONDS
 
 
+def late_call_possible(rebalance: RebalanceView, now: float) -> bool:
+    """Whether Kafka may still execute a call of the run that failed without an answer.
+
+    After the end of the run, nothing would undo it. ``now``: seconds of the monotonic clock. A later call of the same
+    partition that Kafka has answered does not change this, because another broker has received it.
+    """
+    return may_be_executed_late(rebalance.memory.unanswered_at, now)
+
+
+def may_be_executed_late(failed_at: float, now: float) -> bool:
+    """Whether Kafka may still execute a call that failed without an answer; both times by the monotonic clock."""
+    return now - failed_at < CALL_SECONDS
+
+
 def leading_back(
     accepted: Iterable[PartitionMove], alters: Mapping[TopicPartition, Replicas], cluster: ClusterState
 ) -> set[TopicPartition]:

@@ -29,7 +29,7 @@ class Standing:
     edited: bool = False
 
 
-def may_have(
+def refusal_of_claim(
     claimant: Standing, binding: Binding | None, holder: Standing, *, work: bool, running: bool
 ) -> Refused | None:
     """Why the claimant may not have the cluster; None: it may, and the cluster is bound to it from now on.
@@ -50,7 +50,7 @@ def may_have(
 
 
 def _conflict(claimant: Standing, binding: Binding, holder: Standing, *, work: bool) -> Refused | None:
-    """Whether the claimant gets the cluster, if both owners are KafkaConnections."""
+    """The refusal if both owners are KafkaConnections; None: the claimant gets the cluster."""
     older = _age(claimant) < _age(holder)
     if older and not claimant.edited and not work:
         return None

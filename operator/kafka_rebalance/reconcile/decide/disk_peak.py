@@ -19,7 +19,7 @@ def disk_peak(outcome: LoadOutcome, selected: TopicFilter, dirs: Mapping[BrokerI
     if row is None or not dirs.keys() >= set(outcome.brokers):
         return None
     sizes = {broker: _by_topic(dirs[broker]) for broker in outcome.brokers}
-    chosen = {topic for topic in set().union(*sizes.values()) if selected.matches(topic)}
+    chosen = set(selected.select(set().union(*sizes.values())))
     return row.peak_of([sum(size for topic, size in sizes[b].items() if topic in chosen) for b in outcome.brokers])
 
 

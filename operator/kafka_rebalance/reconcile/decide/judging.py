@@ -6,6 +6,7 @@ the partition and ``JudgeInputs`` are unchanged: of 200,000 planned partitions a
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import TypeVar
 
 from kafka_rebalance.execution.partition_status import (
     Direction,
@@ -20,11 +21,14 @@ from kafka_rebalance.execution.tally import Tally
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep
+from kafka_rebalance.reconcile.decide.queue_places import left_alone
 from kafka_rebalance.reconcile.observe.observer import Changes
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.judgement import JudgeInputs, Judgement, Statuses
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.record import LoadedRun
+
+V = TypeVar("V")
 
 _UNSETTLED = (MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING)
 _UNKNOWN = {Reason.METADATA_MISSING, Reason.TOPIC_FORBIDDEN}
@@ -74,8 +78,12 @@ def judge_inputs(
     seen: Observation,
     restarting: frozenset[BrokerId],
     ahead: Iterable[RebalanceView] = (),
+    others: Iterable[RebalanceView] = (),
 ) -> JudgeInputs:
-    """The inputs of the statuses of the run, in addition to its partitions. ``ahead`` are those whose turn it is."""
+    """The inputs of the statuses of the run, in addition to its partitions.
+
+    ``ahead``: the rebalances whose turn it is; ``others``: all other rebalances of the cluster.
+    """
     return JudgeInputs(
         run=run,
         direction=direction,
@@ -83,14 +91,38 @@ def judge_inputs(
         parallel_replicas=rebalance.desired.limits.parallel_replicas,
         brokers=dict(seen.cluster.brokers),
         restarting=restarting,
-        min_insync={topic: seen.min_insync[topic] for topic in run.topics if topic in seen.min_insync},
-        forbidden={topic: seen.forbidden[topic] for topic in run.topics if topic in seen.forbidden},
+        min_insync=_of_topics(seen.min_insync, run.topics),
+        forbidden=_of_topics(seen.forbidden, run.topics),
         unread=frozenset(seen.unread) & run.topics if seen.unread else frozenset(),
         keep=copies_to_keep(rebalance),
         ahead=tuple(
-            (other.desired.name, other.record.loaded_run) for other in ahead if other.record.loaded_run is not None
+            (other.desired.name, other.record.loaded_run, left_alone(other))
+            for other in ahead
+            if other.record.loaded_run is not None
         ),
+        left_to_others=_left_to_others(rebalance, others),
     )
+
+
+def _left_to_others(rebalance: RebalanceView, others: Iterable[RebalanceView]) -> dict[TopicPartition, PartitionStatus]:
+    """The skipped partitions that other rebalances move now, which this one does not claim in the queue."""
+    moving = [other for other in others if other.assessment.queue.place and other.assessment.queue.place.runs]
+    skipped = rebalance.assessment.statuses.within(MovePhase.SKIPPED) if moving else {}
+    return {tp: status for tp, status in skipped.items() if any(_moves(other, tp) for other in moving)}
+
+
+def _moves(rebalance: RebalanceView, tp: TopicPartition) -> bool:
+    """Whether the run has begun to move the partition."""
+    status = rebalance.assessment.statuses.by_partition.get(tp)
+    if rebalance.record.loaded_run is None or status is None:
+        return False
+    begun = status.phase in {MovePhase.READY, MovePhase.WAITING} and status.started
+    return begun or status.phase is MovePhase.IN_FLIGHT or tp in rebalance.assessment.sent
+
+
+def _of_topics(values: Mapping[str, V], topics: frozenset[str]) -> Mapping[str, V]:
+    """The values of these topics. Nothing is copied if there are no other topics."""
+    return values if values.keys() <= topics else {topic: v for topic, v in values.items() if topic in topics}
 
 
 def partitions_to_judge(before: Judgement, inputs: JudgeInputs, changes: Changes) -> Collection[TopicPartition] | None:
@@ -139,13 +171,15 @@ def _same(one: PartitionStatus, other: PartitionStatus) -> bool:
 
 
 def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs) -> PartitionStatus:
+    if (left := inputs.left_to_others.get(move.tp)) is not None:
+        return left  # what the other one does may look like a step of this run
     state = known.cluster.partitions.get(move.tp)
     stays = state is not None and state.in_flight and move.tp in inputs.keep
     direction = Direction.FORWARD if stays else inputs.direction
     found = judge(move, known, direction, inputs.parallel_replicas)
     if not inputs.ahead:
         return found
-    other = next((name for name, run in inputs.ahead if move.tp in run.move_of), None)
+    other = next((name for name, run, left in inputs.ahead if move.tp in run.move_of and move.tp not in left), None)
     if other is not None and inputs.paused:
         found = found.under_pause()
     if other is None or found.phase not in {MovePhase.IN_FLIGHT, MovePhase.READY}:

@@ -34,11 +34,19 @@ def replicas_to_read(running: Iterable[RebalanceView]) -> set[ReplicaKey]:
 
 
 def with_log_dirs_judged(rebalance: RebalanceView, seen: LogDirReading | None) -> Assessment:
-    """The assessment with the statuses by this reading; those before if nothing was read in this round."""
+    """The assessment with the statuses by this reading; those before if nothing was read in this round.
+
+    A reading that was made for other rebalances says nothing about one that had finished. A run that goes back and has
+    moved nothing between log dirs has no statuses, also none from before it turned.
+    """
     assessment, run = rebalance.assessment, rebalance.record.loaded_run
     direction = assessment.judgement.direction or direction_of(rebalance)
+    if run is not None and not run.log_dirs and assessment.log_dirs.by_replica:
+        return replace(assessment, log_dirs=LogDirStatuses(), dir_full=frozenset())
     if seen is None or run is None or direction is None or not run.log_dirs:
         return assessment
+    if not seen.asked.issuperset(d.key for d in run.log_dirs):
+        return assessment if assessment.finished else replace(assessment, log_dirs=LogDirStatuses())
     partitions, paused = assessment.statuses.by_partition, assessment.step_block is not None
     gone = set[BrokerId]()
     if (inputs := assessment.judgement.inputs) is not None:

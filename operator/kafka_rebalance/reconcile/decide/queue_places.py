@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from kafka_rebalance.execution.partition_status import MovePhase
+from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.queue_order import Claimant, Place, line_up
 from kafka_rebalance.model.topology import TopicPartition
-from kafka_rebalance.reconcile.decide.direction import at_rest, requires_decision
+from kafka_rebalance.reconcile.decide.direction import at_rest, direction_of, requires_decision
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.state.assessment import QueuePlace
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
@@ -44,13 +44,24 @@ def behind(queue: QueuePlace, name: str) -> QueuePlace:
 
 
 def ahead_of(rebalance: RebalanceView, rebalances: Iterable[Rebalance]) -> list[Rebalance]:
-    """The rebalances that run while this one waits.
+    """The rebalances that run while this one waits, or only cancels what it has in flight.
 
-    Their moves are theirs, even if one looks like a step of this rebalance.
+    Their moves are theirs, even if one looks like a step of this rebalance. Nothing else runs with a partition that
+    this one has in flight: one that it has left in place may be moved by others.
     """
-    if not rebalance.assessment.queue.waits:
+    waits, reverts = rebalance.assessment.queue.waits, direction_of(rebalance) is Direction.REVERT
+    if not waits and not reverts:
         return []
-    return [r for r in rebalances if r.record.loaded_run and r.assessment.queue.place and r.assessment.queue.place.runs]
+    running = [
+        r for r in rebalances if r.record.loaded_run and r.assessment.queue.place and r.assessment.queue.place.runs
+    ]
+    others = [r for r in running if r is not rebalance]
+    return others if waits else [r for r in others if direction_of(r) is not Direction.REVERT]
+
+
+def left_alone(rebalance: RebalanceView) -> frozenset[TopicPartition]:
+    """The partitions that the run has skipped. It does not claim them, so others may move them."""
+    return frozenset(rebalance.assessment.statuses.within(MovePhase.SKIPPED))
 
 
 def _asked_since(rebalance: RebalanceView, now: datetime) -> QueuePlace:
@@ -67,10 +78,10 @@ def _claimant(
 ) -> Claimant:
     desired, record, statuses = rebalance.desired, rebalance.record, rebalance.assessment.statuses
     planning, replanning = rebalance.memory.planning is not None, rebalance.assessment.replanning
-    skipped = statuses.within(MovePhase.SKIPPED)
+    skipped = left_alone(rebalance)
     nothing = frozenset[TopicPartition]()
     partitions = record.loaded_run.partitions if record.loaded_run is not None else nothing
-    partitions = partitions - skipped.keys() if skipped else partitions
+    partitions = partitions - skipped if skipped else partitions
     if may_plan(rebalance):
         partitions = partitions | selected[desired.uid]
     ready_to_replan = replanning is not None and replanning.ready

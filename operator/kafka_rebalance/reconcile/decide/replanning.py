@@ -17,9 +17,8 @@ _ENDED_WELL = {RunOutcome.SUCCEEDED, RunOutcome.UNDONE}
 def replanning_for_spec(rebalance: RebalanceView) -> Replanning | None:
     """Why the plan of an open run must be put aside for what the spec asks for; None: it stands.
 
-    A plan that was put aside stands again if the spec was edited back, but not while a plan is being made: that one was
-    begun from what the partitions are now, and is put aside in its turn when it is made. A deletion ends
-    all replanning.
+    A plan that was put aside stands again if the spec is edited back. Not while a new plan is being made: that plan is
+    finished first, and then put aside. A deletion ends all replanning.
     """
     before, run = rebalance.assessment.replanning, rebalance.record.open_run
     if run is None or rebalance.desired.deleting:
@@ -32,7 +31,10 @@ def replanning_for_spec(rebalance: RebalanceView) -> Replanning | None:
 
 
 def replanning_for_drift(rebalance: RebalanceView) -> Replanning | None:
-    """Why the plan must be put aside; None: it stands. Others may void what spec.approval.driftBudget allows."""
+    """Why the plan must be put aside; None: it stands.
+
+    Other tools may make moves void up to spec.approval.driftBudget, in percent of all moves.
+    """
     before, judgement = rebalance.assessment.replanning, rebalance.assessment.judgement
     if judgement.direction is not Direction.FORWARD:
         return before

@@ -7,10 +7,11 @@ from kafka_rebalance.api.throttle_resource import ClusterLimits
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.execution.copy_order import BytesInOut
 from kafka_rebalance.execution.disk_space import DiskSpace
+from kafka_rebalance.execution.limits import Ceilings
 from kafka_rebalance.execution.list_budget import ListBudget
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.ready_calls import ReadyCalls
-from kafka_rebalance.execution.schedule import Ceilings, Orders, RebalanceShare, schedule
+from kafka_rebalance.execution.schedule import Orders, RebalanceShare, schedule
 from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
 from kafka_rebalance.reconcile.decide.direction import by_precedence, going_back
 from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading
@@ -23,12 +24,15 @@ def choice_for(
     ruling: KafkaReassignmentThrottle | None,
     on_disks: DiskReading,
     list_budget: ListBudget,
+    *,
+    copying: bool = True,
 ) -> Callable[[], dict[str, Orders]]:
     """What finds the orders, by uid. It looks at nothing that may change, so that it can be asked in a thread.
 
     Within each rebalance's own limits, and within those of the throttle resource over all of them.
 
-    Rollbacks come first, then the higher priority, then the older resource.
+    Rollbacks come first, then the higher priority, then the older resource. ``copying`` False: only calls that copy
+    nothing.
     """
     limits = ruling.spec.limits if ruling else ClusterLimits()
     ceilings = Ceilings(
@@ -50,7 +54,7 @@ def choice_for(
         for r in first
         if (run := r.record.loaded_run) is not None
     ]
-    free = {broker: space.fullest for broker, space in on_disks.space.items()}
+    free = {broker: space.fullest for broker, space in on_disks.space.items()} if copying else {}
     for share in shares if free else ():
         for broker, size in _arrived_since(share, cluster, on_disks):
             if broker in free:
@@ -58,7 +62,8 @@ def choice_for(
     uids = [rebalance.desired.uid for rebalance in first]
 
     def chosen() -> dict[str, Orders]:
-        found = schedule(shares, cluster, ceilings, free, on_disks.replica_bytes, list_budget, on_disks.in_flight)
+        sizes, in_flight = on_disks.replica_bytes, on_disks.in_flight
+        found = schedule(shares, cluster, ceilings, free, sizes, list_budget, in_flight, copying=copying)
         return dict(zip(uids, found, strict=True))
 
     return chosen
@@ -94,8 +99,9 @@ def _arrived_since(
         status, state = share.statuses.get(tp), cluster.partitions.get(tp)
         if status is None or state is None or not (status.started or status.phase is MovePhase.DONE):
             continue
+        goal = share.goals.get(tp, ())
         for broker in state.replicas:
-            if broker in share.goals.get(tp, ()) and broker not in state.adding and on_disks.was_incomplete(tp, broker):
+            if broker in goal and broker not in state.adding and on_disks.was_incomplete(tp, broker):
                 yield broker, max(0, share.sizes.get(tp, 0) - on_disks.replica_bytes.get((tp, broker), 0))
 
 

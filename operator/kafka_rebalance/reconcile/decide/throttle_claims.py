@@ -17,7 +17,7 @@ from kafka_rebalance.execution.reassignment_throttle import (
 )
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.decide.judging import partitions_to_read
-from kafka_rebalance.reconcile.decide.queue_places import ahead_of
+from kafka_rebalance.reconcile.decide.queue_places import ahead_of, left_alone
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 
@@ -85,9 +85,11 @@ def claims_of(
             continue
         own, asked = _own_rates(throttle_asked_for(rebalance), shared)
         orders = submitted.get(desired.uid, {})
-        ahead = [other.record.loaded_run for other in ahead_of(rebalance, rebalances)]
         mine = {*partitions_to_read(assessment), *orders}
-        mine = {tp for tp in mine if not any(run is not None and tp in run.move_of for run in ahead)}
+        for other in ahead_of(rebalance, rebalances):
+            theirs = other.record.loaded_run.partitions if other.record.loaded_run is not None else ()
+            left = left_alone(other)
+            mine = {tp for tp in mine if tp not in theirs or tp in left}
         states = [(tp, cluster.partitions[tp]) for tp in sorted(mine) if tp in cluster.partitions]
         claim = Claim(own, opened.brokers, overrides={} if asked else _without_default(ruling), asked=asked)
         copied = moving_now(states, orders, relieve=_fetches_throttled(claim, ruling))

@@ -67,8 +67,9 @@ class DiskReading:
 
 
 def sizes_in(dirs: Iterable[LogDir]) -> Mapping[TopicPartition, int]:
-    """Bytes of each replica in these log dirs."""
-    return {tp: size for log_dir in dirs for tp, size in log_dir.replica_bytes.items()}
+    """Bytes of each replica in these log dirs. Nothing is copied if there is only one log dir."""
+    parts = [log_dir.replica_bytes for log_dir in dirs]
+    return parts[0] if len(parts) == 1 else {tp: size for part in parts for tp, size in part.items()}
 
 
 def known_ones(

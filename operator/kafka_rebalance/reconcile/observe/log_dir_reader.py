@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
@@ -33,11 +33,11 @@ class LogDirReader:
             found = await self._admin.log_dirs({broker for _, broker in keys})
         except RebalanceError as error:
             log.warning("log dirs are not known: %s", error.message)
-            return LogDirReading()
+            return LogDirReading(asked=frozenset(keys))
         return reading_of(found, keys)
 
 
-def reading_of(found: Mapping[BrokerId, Collection[LogDir]], keys: Iterable[ReplicaKey]) -> LogDirReading:
+def reading_of(found: Mapping[BrokerId, Collection[LogDir]], keys: Collection[ReplicaKey]) -> LogDirReading:
     """These replicas, the copies in flight, and the room, in what the brokers have answered."""
     wanted: dict[BrokerId, set[TopicPartition]] = {}
     for tp, broker in keys:
@@ -58,4 +58,4 @@ def reading_of(found: Mapping[BrokerId, Collection[LogDir]], keys: Iterable[Repl
             if tp in at or tp in future:
                 path, copied = future.get(tp, (None, 0))
                 places[tp, broker] = ReplicaPlace(at.get(tp), path, sizes.get(tp, 0), copied)
-    return LogDirReading(frozenset(found), places, flying, room)
+    return LogDirReading(frozenset(found), places, flying, room, frozenset(keys))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from kafka_rebalance.execution.bottleneck import Copying, never_finishes
 from kafka_rebalance.execution.expected_duration import shape_of_plan
+from kafka_rebalance.execution.limits import Limits
 from kafka_rebalance.execution.log_dir_moves import measure_log_dirs
 from kafka_rebalance.execution.log_dir_progress import seconds_at_rate
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
@@ -15,7 +16,6 @@ from kafka_rebalance.execution.progress import (
     start_pace,
 )
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates
-from kafka_rebalance.execution.schedule import Limits
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.execution.tally import Tally
 from kafka_rebalance.model.duration_model import DurationModel

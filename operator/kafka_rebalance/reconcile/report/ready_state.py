@@ -187,7 +187,7 @@ def _state_without_open_run(rebalance: RebalanceView) -> tuple[ReadySummary, str
 
 
 def cordons_left(run: Run | None, outcome: RunOutcome) -> str:
-    """What a run that ends with this outcome leaves on brokers, as on dead ones; empty: nothing."""
+    """Says which brokers stay cordoned after a run with this outcome, for example dead ones; empty: none."""
     if run is None or not run.cordoned:
         return ""
     brokers = ", ".join(map(str, run.cordoned))

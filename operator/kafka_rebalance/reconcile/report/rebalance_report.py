@@ -1,32 +1,27 @@
 """What the status says: a pure function of the rebalance and the cluster as just seen."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from itertools import islice
 
 from kafka_rebalance.api import resource_status as shown
-from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_condition, set_condition, summarise, warn
-from kafka_rebalance.api.execution_spec import ApprovalPolicy
-from kafka_rebalance.api.spec_warnings import rebalance_warnings
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
+from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import ReplicaBytes
-from kafka_rebalance.kafka.least_permissions import sentence
 from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.load_outcome import LoadOutcome
 from kafka_rebalance.model.plan import Spread
 from kafka_rebalance.model.run import Run
-from kafka_rebalance.model.topology import ClusterState
-from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
+from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.throttle_claims import log_dir_rate_of
-from kafka_rebalance.reconcile.report.override_report import override_rows, with_overrides
-from kafka_rebalance.reconcile.report.ready_state import ready_of
+from kafka_rebalance.reconcile.report.override_report import override_rows
+from kafka_rebalance.reconcile.report.rebalance_conditions import conditions_of, rates_text
 from kafka_rebalance.reconcile.state.assessment import Advance, ThrottleFindings
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.record import LoadedRun
-from kafka_rebalance.units import format_bytes, format_duration, format_duration_range, format_rate
+from kafka_rebalance.units import format_bytes, format_duration, format_duration_range
 
 
 def build_status(
@@ -52,34 +47,45 @@ def build_status(
             "current_batch_size": size,
             "overrides": override_rows(desired.overrides),
             "completed_at": run.closed_at if run is not None else before.completed_at,
-            "conditions": _conditions(rebalance, before.conditions, rebalance.memory.error or problem, cluster, now),
+            "conditions": conditions_of(rebalance, before.conditions, rebalance.memory.error or problem, cluster, now),
         }
     )
     if opened is None:
         return _with_disk_peak(status, rebalance.record.run)
-    throttle, skipped = assessment.throttle, skipped_partitions(rebalance)
-    for (tp, _), row in assessment.log_dirs.within(MovePhase.SKIPPED).items():
-        skipped.setdefault(tp, PartitionStatus(MovePhase.SKIPPED, row.reason))
+    skipped = _skipped(rebalance)
     return status.model_copy(
         update={
             "plan": _plan(opened, assessment.advance),
             "progress": _progress(rebalance, opened, now),
-            "throttle": shown.ThrottleStatus(
-                leader_rate=throttle.rates.general.leader,
-                follower_rate=throttle.rates.general.follower,
-                log_dir_rate=log_dir_rate_of(rebalance)[0] if opened.plan.log_dir_moves else None,
-                source=throttle.source,
-                bound_by=throttle.bound_by or None,
-                brokers=throttle.brokers,
-            ),
+            "throttle": _throttle(rebalance, opened),
             "skipped": tuple(
-                shown.SkippedRow(topic=tp.topic, partition=tp.partition, reason=row.reason)
-                for tp, row in list(skipped.items())[: shown.MAX_SKIPPED_ROWS]
+                shown.SkippedRow(topic=tp.topic, partition=tp.partition, reason=reason)
+                for tp, reason in islice(skipped.items(), shown.MAX_SKIPPED_ROWS)
             ),
             "skipped_count": len(skipped),
-            "display": _display(assessment.advance, throttle),
+            "display": _display(assessment.advance, assessment.throttle),
         }
     )
+
+
+def _throttle(rebalance: RebalanceView, opened: LoadedRun) -> shown.ThrottleStatus:
+    throttle = rebalance.assessment.throttle
+    return shown.ThrottleStatus(
+        leader_rate=throttle.rates.general.leader,
+        follower_rate=throttle.rates.general.follower,
+        log_dir_rate=log_dir_rate_of(rebalance)[0] if opened.plan.log_dir_moves else None,
+        source=throttle.source,
+        bound_by=throttle.bound_by or None,
+        brokers=throttle.brokers,
+    )
+
+
+def _skipped(rebalance: RebalanceView) -> dict[TopicPartition, str]:
+    """The reason of each partition that is left alone, also for its log dirs only."""
+    skipped = {tp: row.reason for tp, row in skipped_partitions(rebalance).items()}
+    for (tp, _), row in rebalance.assessment.log_dirs.within(MovePhase.SKIPPED).items():
+        skipped.setdefault(tp, row.reason)
+    return skipped
 
 
 def _with_disk_peak(status: shown.KafkaRebalanceStatus, run: Run | None) -> shown.KafkaRebalanceStatus:
@@ -89,93 +95,6 @@ def _with_disk_peak(status: shown.KafkaRebalanceStatus, run: Run | None) -> show
         return status
     load = plan.load.with_measured({LoadResource.DISK.value: run.disk_peak})
     return status.model_copy(update={"plan": plan.model_copy(update={"load": load})})
-
-
-def _conditions(
-    rebalance: RebalanceView,
-    before: Iterable[shown.Condition],
-    problem: RebalanceError | None,
-    cluster: ClusterState,
-    now: datetime,
-) -> tuple[shown.Condition, ...]:
-    desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
-    summary, reason, message = ready_of(rebalance, problem)
-    generation = desired.metadata.generation
-    conditions = summarise(before, summary, reason, message, generation=generation, now=now)
-
-    def put(kind: ConditionType, status: bool | None, why: str, text: str) -> None:
-        nonlocal conditions
-        conditions = set_condition(conditions, kind, status, why, text, generation=generation, now=now)
-
-    if opened is not None or desired.status.plan is None:
-        warnings = rebalance_warnings(desired.spec)
-        if opened is not None:
-            warnings += [(Reason.PATTERN_MATCHES_NOTHING, text) for text in opened.plan.unmatched]
-            warnings += [(Reason.FEW_BROKERS_IN_RACK, text) for text in opened.plan.crowded]
-        conditions = warn(conditions, warnings, generation=generation, now=now)
-    overrides, problems = desired.overrides, desired.override_problems
-    conditions = with_overrides(conditions, overrides, problems, generation=generation, now=now)
-    if cluster.version is not None:
-        put(ConditionType.VERSION_RECORDED, *cluster.version.finding())
-    waits = assessment.step_block is not None and at_rest(rebalance)
-    put(ConditionType.REBALANCING, opened is not None and not assessment.finished and not waits, reason, message)
-    succeeded = summary is ReadySummary.DONE and reason != Reason.UNDONE
-    put(ConditionType.SUCCEEDED, succeeded, reason, message)
-    if opened is not None:
-        plan = opened.plan
-        elections = f", {plan.elections} leader elections" if plan.elections else ""
-        between = f", {plan.log_dir_moves} moves between log dirs" if plan.log_dir_moves else ""
-        moves = f"{plan.changed} partitions, {plan.replica_moves} replica moves{elections}{between}"
-        put(ConditionType.PLANNED, True, Reason.PLANNED, moves)
-        _throttle_condition(assessment.throttle, put)
-        approval = desired.spec.approval
-        if approval.policy is ApprovalPolicy.MANUAL:
-            approved = approval.plan_hash == plan.hash
-            text = f"plan {plan.hash}" + ("" if approved else " is not the one in spec.approval.planHash")
-            put(ConditionType.APPROVED, approved, Reason.APPROVED if approved else Reason.AWAITING_APPROVAL, text)
-        else:
-            conditions = remove_condition(conditions, ConditionType.APPROVED)
-    elif succeeded:
-        put(ConditionType.THROTTLE_APPLIED, False, Reason.RESTORED, "what was there before is back")
-    if assessment.missing_permissions:
-        text = sentence(assessment.missing_permissions)
-        put(ConditionType.PERMITTED, False, Reason.PERMISSIONS_MISSING, text)
-    else:
-        conditions = remove_condition(conditions, ConditionType.PERMITTED)
-    drain = assessment.drain
-    if drain is None and going_back(rebalance) and desired.spec.brokers.decommission:
-        put(ConditionType.DRAINED, False, Reason.NOT_DRAINED, "replicas are moved back to the brokers")
-        return conditions
-    if drain is None:
-        return remove_condition(conditions, ConditionType.DRAINED) if opened is not None else conditions
-    reason = {True: Reason.DRAINED, False: Reason.NOT_DRAINED, None: Reason.DRAIN_UNPROVED}[drain.empty]
-    put(ConditionType.DRAINED, drain.empty, reason, drain.message)
-    return conditions
-
-
-def _throttle_condition(throttle: ThrottleFindings, put: Callable[[ConditionType, bool, str, str], None]) -> None:
-    if not throttle.source:
-        put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, "it is not known yet which throttle applies")
-    elif throttle.rates.unlimited and not throttle.brokers:
-        put(ConditionType.THROTTLE_APPLIED, False, Reason.UNLIMITED, "the spec asks for full speed")
-    elif throttle.refused:
-        put(ConditionType.THROTTLE_APPLIED, False, Reason.REPLICATION_THROTTLE_LOWER, throttle.refused)
-    elif throttle.not_allowed:
-        put(ConditionType.THROTTLE_APPLIED, False, Reason.THROTTLE_NOT_ALLOWED, throttle.not_allowed)
-    elif throttle.brokers_pending and not throttle.rates.unlimited:
-        total = throttle.brokers + throttle.brokers_pending
-        text = f"{_rates(throttle)} from {throttle.source}: set on {throttle.brokers} of {total} brokers"
-        put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, text)
-    elif throttle.brokers:
-        bound = f"; on some brokers less, by {throttle.bound_by}" if throttle.bound_by else ""
-        relieved = f"; {throttle.relieved} partitions only where they arrive: a replica is out of the ISR"
-        relieved = relieved if throttle.relieved else ""
-        left_out = f"; {throttle.left_out} partitions not at both ends: the lists of throttled replicas are full"
-        left_out = left_out if throttle.left_out else ""
-        text = f"{_rates(throttle)} from {throttle.source}{bound}{relieved}{left_out}"
-        put(ConditionType.THROTTLE_APPLIED, True, Reason.APPLIED, text)
-    else:
-        put(ConditionType.THROTTLE_APPLIED, False, Reason.PENDING, "no replica is being copied yet")
 
 
 def _plan(opened: LoadedRun, advance: Advance) -> shown.PlanStatus:
@@ -298,20 +217,10 @@ def _batch(
 def _display(advance: Advance, throttle: ThrottleFindings) -> shown.Display:
     found = advance.progress
     if found is None:
-        return shown.Display(throttle=_rates(throttle))
+        return shown.Display(throttle=rates_text(throttle))
     return shown.Display(
         progress=f"{found.percent}%",
         moved=f"{format_bytes(found.bytes_moved)}/{format_bytes(found.bytes_total)}",
         eta="-" if advance.eta is None else format_duration_range(*advance.eta),
-        throttle=_rates(throttle),
+        throttle=rates_text(throttle),
     )
-
-
-def _rates(throttle: ThrottleFindings) -> str:
-    leader, follower = throttle.rates.general.leader, throttle.rates.general.follower
-    if leader is None and follower is None:
-        return "unlimited" if throttle.source else "-"
-    if leader == follower and leader is not None:
-        return format_rate(leader)
-    sides: Mapping[str, int | None] = {"leader": leader, "follower": follower}
-    return ", ".join(f"{side} {format_rate(rate)}" for side, rate in sides.items() if rate is not None)

@@ -42,10 +42,10 @@ def lists_for(
 ) -> AssignmentLists:
     """The rows, without topics that are gone and partitions that others have moved.
 
-    ``partitions`` are all that the cluster has. ``earlier`` is what the run has been about so far. ``planned_before``:
-    it has been planned before, and named these partitions, which were there then. Refused("OriginalReplicasDiffer")
-    where a partition that the run was not about is not what the row was made for, Refused("UnknownPartition") where
-    there is none and was none: no topic has been deleted there, the row is misspelt.
+    ``partitions`` are all that the cluster has. ``earlier``: the moves of the run so far.
+    ``planned_before``: the partitions that the earlier plan of the run named, which existed then; None: no such plan.
+    Refused("OriginalReplicasDiffer") if a partition without an earlier move does not have the replicas that the row
+    expects. Refused("UnknownPartition") if a partition does not exist and did not exist then: the row is misspelt.
     """
     before = {move.tp: move for move in earlier}
     again = planned_before is not None

@@ -1,14 +1,77 @@
 """What a new plan takes over from earlier runs: of other resources, and of the resource itself."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.kafka.ports import CALL_SECONDS
 from kafka_rebalance.model.plan import LogDirMove, Plan, joined_log_dirs
-from kafka_rebalance.model.run import Origin, Run
+from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import ReplicaKey, TopicPartition
-from kafka_rebalance.reconcile.state.rebalance import RebalanceView
-from kafka_rebalance.reconcile.state.record import Stores, loaded_run_of
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
+from kafka_rebalance.reconcile.state.record import LoadedRun, Stores, load_origins, loaded_run_of
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierWork:
+    """What was done for a resource before its new plan: by its open run, and by the runs that it takes over.
+
+    ``opened``: the open run with its plan; ``begun``: the same if it has sent anything, and then the new plan continues
+    it; ``sent``: its moves, as a rollback has them. ``taken``: the runs that are taken over; ``inherited``: their
+    origins; ``taken_moves``: what they have moved. ``origins``: those that are on record for the run of the new plan.
+    ``log_dirs``: what all these runs have moved between log dirs.
+    """
+
+    opened: LoadedRun | None
+    begun: Run | None
+    sent: Collection[PartitionMove]
+    taken: Sequence[Run]
+    inherited: Mapping[TopicPartition, Origin]
+    taken_moves: Mapping[TopicPartition, PartitionMove]
+    origins: Mapping[TopicPartition, Origin]
+    log_dirs: Mapping[ReplicaKey, LogDirMove]
+
+
+async def earlier_work(
+    rebalance: Rebalance, stores: Stores, runs_to_take_over: Callable[[str], Awaitable[Sequence[Run]]]
+) -> EarlierWork:
+    """What was done before a new plan. A resource takes over runs (by its uid) only if it has had none itself."""
+    opened, before = rebalance.record.loaded_run, rebalance.record.open_run
+    # A run that has sent nothing has nothing to move back: a new plan is a new run.
+    begun = before if before is not None and before.started_at is not None else None
+    taken = await runs_to_take_over(rebalance.uid) if rebalance.record.run is None else ()
+    inherited, taken_moves, taken_dirs = await inherited_from(stores, taken)
+    origins = inherited if begun is None else rebalance.record.origins
+    way_back = opened.in_direction(origins, back=True) if opened is not None and begun is not None else None
+    own_dirs = {move.key: move for move in way_back.log_dirs} if way_back is not None else {}
+    return EarlierWork(
+        opened=opened,
+        begun=begun,
+        sent=way_back.moves if way_back is not None else (),
+        taken=taken,
+        inherited=inherited,
+        taken_moves=taken_moves,
+        origins=origins,
+        log_dirs=taken_dirs | own_dirs,
+    )
+
+
+def refuse_early(taken: Iterable[Run], now: datetime) -> None:
+    """Transient("MetadataStale") while Kafka may still execute a call of a run that was let go.
+
+    No run that ends otherwise leaves such calls. Nobody would undo a call that the plan does not see.
+    """
+    for run in taken:
+        if run.outcome is RunOutcome.ABANDONED and run.closed_at is not None:
+            # Clocks may be set back: then it does not wait for long.
+            left = CALL_SECONDS - abs(now - run.closed_at).total_seconds()
+            if left > 0:
+                message = f"Kafka may still execute calls of {run.namespace}/{run.name}, which was let go"
+                raise Transient(Reason.METADATA_STALE, message, left)
 
 
 async def inherited_from(
@@ -16,13 +79,13 @@ async def inherited_from(
 ) -> tuple[dict[TopicPartition, Origin], dict[TopicPartition, PartitionMove], dict[ReplicaKey, LogDirMove]]:
     """The origins of the runs that a resource takes over, and what they have moved.
 
-    A deletion leads back to before them.
+    A deletion leads back to before them. Permanent("StoredStateCorrupt") if someone deleted the origins of one.
     """
     origins: dict[TopicPartition, Origin] = {}
     moves: dict[TopicPartition, PartitionMove] = {}
     dirs: dict[ReplicaKey, LogDirMove] = {}
     for run in taken:
-        found = await stores.origins.load(run.uid, run.run_id) or {}
+        found = await load_origins(stores, run)
         origins = {**found, **origins}  # the older run was there first
         if (stored := await stores.plans.load(run.uid, run.plan_hash)) is not None:
             opened = loaded_run_of(run, stored.plan, stored.ref, found, back=True)

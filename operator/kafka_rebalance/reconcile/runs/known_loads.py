@@ -15,6 +15,7 @@ from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.planning.problem.request import Goals
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.observe.cluster_readings import sizes_in
 
 LiveSizes = Mapping[BrokerId, Mapping[TopicPartition, int]]
 """Bytes of each replica, by the brokers that answered."""
@@ -42,13 +43,7 @@ class KnownLoads:
 
 def live_sizes(answered: Mapping[BrokerId, tuple[LogDir, ...]]) -> LiveSizes:
     """From the log dirs of the brokers that answered."""
-    return {broker: _sizes_in(dirs) for broker, dirs in answered.items()}
-
-
-def _sizes_in(dirs: tuple[LogDir, ...]) -> Mapping[TopicPartition, int]:
-    if len(dirs) == 1:
-        return dirs[0].replica_bytes
-    return {tp: size for log_dir in dirs for tp, size in log_dir.replica_bytes.items()}
+    return {broker: sizes_in(dirs) for broker, dirs in answered.items()}
 
 
 @without_collector()

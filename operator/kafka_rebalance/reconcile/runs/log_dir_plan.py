@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from kafka_rebalance.api.log_dir_goals import LogDirGoals
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
-from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.log_dir_moves import DirShift, without_room
 from kafka_rebalance.kafka.ports import LogDir
@@ -23,12 +22,13 @@ Dirs = Mapping[BrokerId, Collection[LogDir]]
 class LogDirInputs:
     """What is read before. ``live``: the brokers that are up; ``dirs``: of those that answered.
 
-    ``earlier``: what earlier plans of the run have moved between log dirs.
+    ``pinned``: the topics that stay. ``earlier``: what earlier plans of the run have moved between log dirs.
     """
 
     live: frozenset[BrokerId]
     dirs: Dirs
     selected: Mapping[TopicPartition, PartitionState]
+    pinned: Collection[str]
     partitions: Mapping[TopicPartition, PartitionState]
     earlier: Mapping[ReplicaKey, LogDirMove]
 
@@ -42,7 +42,7 @@ def with_log_dirs(made: Plan, spec: KafkaRebalanceSpec, inputs: LogDirInputs) ->
     if (goals := spec.goals.log_dirs) is not None:
         brokers = _brokers(spec, goals, inputs)
         drained = _drained(goals, brokers, inputs.dirs)
-        movable = _movable(made, spec, inputs.selected)
+        movable = _movable(made, inputs)
         for broker in sorted(brokers):
             found += _moves_of(broker, made, goals.band, drained.get(broker, frozenset()), movable, inputs.dirs[broker])
     kept = {key: row for key, e in inputs.earlier.items() if (row := _kept(e, inputs)) is not None}
@@ -69,7 +69,9 @@ def _brokers(spec: KafkaRebalanceSpec, goals: LogDirGoals, inputs: LogDirInputs)
     wanted |= {BrokerId(row.broker) for row in goals.drain}
     if silent := sorted(wanted - inputs.dirs.keys()):
         names = ", ".join(str(b) for b in silent)
-        raise Transient(Reason.LOG_DIRS_UNKNOWN, f"brokers {names} do not describe their log dirs", _RETRY_SECONDS)
+        said = f"broker {names} does not describe its" if len(silent) == 1 else f"brokers {names} do not describe their"
+        message = f"{said} log dirs: the plan waits for that. If it lasts, see the log of the broker"
+        raise Transient(Reason.LOG_DIRS_UNKNOWN, message, _RETRY_SECONDS)
     return frozenset(wanted)
 
 
@@ -89,15 +91,12 @@ def _drained(goals: LogDirGoals, brokers: Iterable[BrokerId], dirs: Dirs) -> dic
     return {broker: frozenset(found[broker]) for broker in brokers}
 
 
-def _movable(
-    made: Plan, spec: KafkaRebalanceSpec, selected: Mapping[TopicPartition, PartitionState]
-) -> frozenset[TopicPartition]:
-    pins = TopicFilter(spec.topics.pinned) if spec.topics.pinned else None
+def _movable(made: Plan, inputs: LogDirInputs) -> frozenset[TopicPartition]:
     skipped = {row.tp for row in made.skipped}
     return frozenset(
         tp
-        for tp, state in selected.items()
-        if not state.in_flight and tp not in skipped and not (pins is not None and pins.matches(tp.topic))
+        for tp, state in inputs.selected.items()
+        if not state.in_flight and tp not in skipped and tp.topic not in inputs.pinned
     )
 
 
@@ -136,10 +135,17 @@ def _moves_of(
 
 def _kept(move: LogDirMove, inputs: LogDirInputs) -> LogDirMove | None:
     """What a rollback has to know of a replica that an earlier plan moved; None: others have moved it since, or nothing
-    was moved."""
+    was moved.
+
+    A copy in flight goes on: it is one of a run that was let go.
+    """
     if move.origin is None:
         return None
-    at = next((d.path for d in inputs.dirs.get(move.broker, ()) if move.tp in d.replica_bytes), None)
+    dirs = inputs.dirs.get(move.broker, ())
+    at = next((d.path for d in dirs if move.tp in d.replica_bytes), None)
+    future = next((d.path for d in dirs if move.tp in d.future_bytes), None)
     if at is not None and at not in {move.before, move.after}:
         return None
+    if at is not None and future in {move.before, move.after}:
+        return replace(move, before=at, after=future)
     return replace(move, before=at, after=at) if at != move.origin else None

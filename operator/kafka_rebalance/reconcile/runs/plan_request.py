@@ -1,12 +1,12 @@
 """Builds the planner's request from the selected partitions and their sizes, and has it planned."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 
 from kafka_rebalance.api.planning_goals import planning_goals
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec, OfflinePolicy
-from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove, changed_instead, drift
 from kafka_rebalance.kafka.ports import ClusterInfo
@@ -31,13 +31,14 @@ class PlanInputs:
     factor.
 
     ``min_insync`` is the effective min.insync.replicas per topic; absent: 1. ``spent``: of the budget, by the same run.
-    ``capacities``: of each broker and resource, where known.
+    ``capacities``: of each broker and resource, where known. ``pinned``: the topics that stay.
     """
 
     lists: AssignmentLists = field(default_factory=AssignmentLists)
     min_insync: Mapping[str, int] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
     capacities: Mapping[BrokerId, Mapping[LoadResource, int]] = field(default_factory=dict)
+    pinned: Collection[str] = frozenset()
 
 
 async def make_plan(
@@ -46,17 +47,19 @@ async def make_plan(
     selected: Mapping[TopicPartition, PartitionState],
     loads: KnownLoads,
     inputs: PlanInputs,
+    turn: AbstractAsyncContextManager[None] | None,
 ) -> Plan:
     """A plan for the selected partitions as they are.
 
     Refused names what the cluster cannot give, or with offlinePolicy Refuse the partitions without a leader.
     Transient("ClusterUnhealthy") if a broker that holds replicas is away and not to be emptied: it may be restarting.
+    ``turn``: as `run_planner`.
     """
     # Both the request and what is added to the plan take seconds if there are many partitions.
     resting = await asyncio.to_thread(_at_rest, selected)
     request = await asyncio.to_thread(_request, spec, info, resting, selected, loads, inputs)
     leaving = _ids(spec.brokers.decommission)
-    made = await run_planner(request)
+    made = await run_planner(request, turn)
     return await asyncio.to_thread(_completed, made, request, resting, selected, inputs, leaving)
 
 
@@ -80,34 +83,13 @@ def _request(
     targets = eligible_brokers(live, include, decommission, holders)
     away = holders - set(info.brokers) - decommission
     if away and not include and spec.strategy is not Strategy.LOG_DIRS:
-        names = ", ".join(str(b) for b in sorted(away))
-        names = f"broker {names} holds replicas and is" if len(away) == 1 else f"brokers {names} hold replicas and are"
-        raise Transient(
-            Reason.CLUSTER_UNHEALTHY,
-            f"{names} not live; planned on their return. If gone for good: spec.brokers.decommission",
-            retry_after=15,
-        )
+        raise _waits_for(away)
     if spec.offline_policy is OfflinePolicy.REFUSE:
         _refuse_offline(resting)
-    pins = TopicFilter(spec.topics.pinned) if spec.topics.pinned else None
-    pinned = {topic for topic in {tp.topic for tp in resting} if pins is not None and pins.matches(topic)}
-    partitions = tuple(
-        PartitionInput(
-            tp,
-            state.replicas,
-            state.topic_id,
-            loads.sizes[tp].new_copy if tp in loads.sizes else 0,
-            has_leader=state.leader is not None,
-            pinned=tp.topic in pinned,
-            min_insync=inputs.min_insync.get(tp.topic, 1),
-            replica_bytes=loads.sizes[tp].replica_bytes if tp in loads.sizes else (),
-        )
-        for tp, state in sorted(resting.items())
-    )
     goals = planning_goals(spec.goals)
     return PlanRequest(
         brokers=live,
-        partitions=with_loads(partitions, goals.load, loads.model),
+        partitions=with_loads(_partition_inputs(resting, loads, inputs), goals.load, loads.model),
         targets=targets,
         goals=what_is_left(goals, inputs.spent),
         strategy=spec.strategy,
@@ -115,6 +97,39 @@ def _request(
         # Partitions in flight are left to the tool that moves them, also if the lists name them.
         assignment={tp: row for tp, row in inputs.lists.wanted.items() if tp in resting or tp not in selected},
         capacities=inputs.capacities,
+    )
+
+
+def _partition_inputs(
+    resting: Mapping[TopicPartition, PartitionState],
+    loads: KnownLoads,
+    inputs: PlanInputs,
+) -> tuple[PartitionInput, ...]:
+    """The partitions with their sizes and pins, sorted; a size that is not known is 0."""
+    return tuple(
+        PartitionInput(
+            tp,
+            state.replicas,
+            state.topic_id,
+            loads.sizes[tp].new_copy if tp in loads.sizes else 0,
+            has_leader=state.leader is not None,
+            pinned=tp.topic in inputs.pinned,
+            min_insync=inputs.min_insync.get(tp.topic, 1),
+            replica_bytes=loads.sizes[tp].replica_bytes if tp in loads.sizes else (),
+        )
+        for tp, state in sorted(resting.items())
+    )
+
+
+def _waits_for(away: Collection[BrokerId]) -> Transient:
+    """Why no plan is made while brokers that hold replicas are not live."""
+    names = ", ".join(str(b) for b in sorted(away))
+    names = f"broker {names} holds replicas and is" if len(away) == 1 else f"brokers {names} hold replicas and are"
+    return Transient(
+        Reason.CLUSTER_UNHEALTHY,
+        f"{names} not live: the plan waits for the return. List brokers that are gone for good in "
+        "spec.brokers.decommission",
+        retry_after=15,
     )
 
 
@@ -175,11 +190,14 @@ def _refuse_offline(partitions: Mapping[TopicPartition, PartitionState]) -> None
 def refuse_stale(earlier: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]) -> None:
     """Transient("MetadataStale") while metadata still shows copies that a cancel has just taken back.
 
-    Planned from such a list, the partition would keep a replica too many for ever.
+    A plan from such a list would leave the partition with one replica too many. A topic that was deleted and created
+    again has a new list, without copies of the earlier topic.
     """
     for move in earlier:
         state, most = partitions.get(move.tp), max(len(move.origin), len(move.target))
-        if state is not None and len(state.replicas) > most and set(state.replicas) <= move.known:
+        if state is None or state.topic_id != move.topic_id:
+            continue
+        if len(state.replicas) > most and set(state.replicas) <= move.known:
             raise Transient(Reason.METADATA_STALE, f"{move.tp} still shows {list(state.replicas)}; reading again", 1.0)
 
 

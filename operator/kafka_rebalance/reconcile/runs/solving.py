@@ -1,15 +1,23 @@
-"""Runs the planner where it blocks nothing: a small plan in a thread, one that is large or by load in its own process.
+"""Runs the planner without blocking the event loop.
 
-The solver keeps the interpreter's lock. At 200,000 partitions it stood still for 18 seconds at a time: no renewal of
-the lease, no answer to a probe, no round of another cluster. The search by load keeps it too, and so do parts of its
-compilation (15 seconds, once for each cache). A process can also be ended when its plan is not needed.
+An easy plan is made in a thread; a hard plan, or a plan by load, in a new process. The solver holds the interpreter's
+lock: at 200,000 partitions for 18 seconds at a time, in which the operator would not renew its lease, answer a probe or
+work for another cluster. The search by load holds it too, and so do parts of its compilation (15 seconds, once for each
+cache). The process is killed when its plan is no longer needed.
+
+The servers of an inline connection can claim many brokers and long replica lists. A plan for these can take minutes and
+gigabytes, but the threads of the event loop and the memory of the container serve all clusters. So a process that plans
+for an inline connection has limits of memory and time, and only one runs at a time (`namespace_turns`).
 """
 
 import asyncio
 import contextlib
+import resource
 import sys
+from contextlib import AbstractAsyncContextManager
 
 from kafka_rebalance.errors import Refused, Transient
+from kafka_rebalance.model.goals import Balance
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.problem.request import PlanRequest
@@ -17,20 +25,63 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.runs.plan_transport import read_answer, read_request, write_answer, write_request
 
 LARGE = 10_000
-"""Partitions from which on the start of a process (half a second) is the smaller evil."""
+"""Partitions. A plan with this number or more is made in a process, whose start takes half a second."""
+_MANY_BROKERS = 1_000
+_LONG_LIST = 10
+"""Replicas of a partition. Below this and the two limits above, a plan takes a second or two."""
+_MANY_BY_TOPIC = 20_000
+"""Partitions times brokers. From this product on, a plan that balances each topic may take minutes."""
+_MEMORY_BYTES = 256 * 2**20
+"""Memory limit of any plan, in addition to the memory of the process at its start."""
+_PARTITION_BYTES = 1024
+"""Added to the memory limit for each partition."""
+_COMPILER_BYTES = 128 * 2**20
+"""Added to the memory limit of a plan by load: compiling its loops takes 294 MiB if they are not in the cache."""
+_LONGEST_SECONDS = 180.0
+"""Time limit of a plan for an inline connection. The plans of other inline connections wait meanwhile."""
 _RETRY_SECONDS = 60.0
 
 
-async def run_planner(request: PlanRequest) -> Plan:
-    """The plan. Refused as the planner says; Transient("PlanningFailed") where its process died. May be cancelled."""
-    if len(request.partitions) < LARGE and not request.goals.load:
+async def run_planner(request: PlanRequest, turn: AbstractAsyncContextManager[None] | None) -> Plan:
+    """Make the plan. May be cancelled.
+
+    Refused if the planner refuses the request; Transient("PlanningFailed") if its process dies or exceeds its limits.
+    ``turn``: held while a process plans for servers that are not trusted; that process has limits. None: no limits.
+    """
+    if _easy(request):
         return await asyncio.to_thread(plan, request)
+    if turn is None:
+        return await _plan_in_process(request, 0)
+    async with turn:
+        try:
+            async with asyncio.timeout(_LONGEST_SECONDS):
+                return await _plan_in_process(request, _memory_limit(request))
+        except TimeoutError:
+            message = f"planning {len(request.partitions)} partitions took more than {_LONGEST_SECONDS:.0f} s"
+            raise _failed(f"{message}, the limit for an inline connection") from None
+
+
+def _memory_limit(request: PlanRequest) -> int:
+    """The bytes that a process for this request may use in addition to its memory at the start."""
+    of_compiler = _COMPILER_BYTES if request.goals.load else 0
+    return _MEMORY_BYTES + _PARTITION_BYTES * len(request.partitions) + of_compiler
+
+
+def _failed(message: str) -> Transient:
+    return Transient(Reason.PLANNING_FAILED, message, retry_after=_RETRY_SECONDS)
+
+
+async def _plan_in_process(request: PlanRequest, most: int) -> Plan:
+    """Make the plan in a new process.
+
+    ``most``: memory limit in bytes in addition to the memory at its start; 0: no limit.
+    """
     question = await asyncio.to_thread(write_request, request)
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", __name__),
+        *(sys.executable, "-P", "-m", __name__, str(most)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,  # a Ctrl-C at the terminal is for us
+        start_new_session=True,  # Ctrl-C at the terminal is only for the operator
     )
     try:
         answer, _ = await process.communicate(question)
@@ -41,18 +92,40 @@ async def run_planner(request: PlanRequest) -> Plan:
             await process.wait()
     if process.returncode:
         how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
-        message = (
-            f"planning {len(request.partitions)} partitions ended with {how}: short of memory, or see the log above"
+        limit = f" (the limit for an inline connection is {most >> 20} MiB)" if most else ""
+        raise _failed(
+            f"planning {len(request.partitions)} partitions on {len(request.brokers)} brokers ended with {how}: short "
+            f"of memory{limit}, or see the log above"
         )
-        raise Transient(Reason.PLANNING_FAILED, message, retry_after=_RETRY_SECONDS)
     made = await asyncio.to_thread(read_answer, answer, request)
     if isinstance(made, Refused):
         raise made
     return made
 
 
+def _easy(request: PlanRequest) -> bool:
+    """Whether the plan takes little enough time and memory for a thread."""
+    if len(request.partitions) >= LARGE or len(request.brokers) >= _MANY_BROKERS or request.goals.load:
+        return False
+    by_topic = request.goals.balance is not Balance.TOTAL
+    if by_topic and len(request.partitions) * len(request.brokers) >= _MANY_BY_TOPIC:
+        return False
+    longest = max((len(partition.replicas) for partition in request.partitions), default=0)
+    return max(longest, request.replication_factor or 0) < _LONG_LIST
+
+
+def _limit_memory(count: int) -> None:
+    """Limit the data memory of this process to ``count`` bytes in addition to its present use."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        used = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmData:"))
+    resource.setrlimit(resource.RLIMIT_DATA, (used + count, used + count))
+
+
 def _answer() -> None:
-    """The process: a PlanRequest on stdin; on stdout a Plan, or what was refused."""
+    """The main function of the process. Reads a PlanRequest from stdin, and writes a Plan or a Refused to stdout."""
+    if most := int(sys.argv[1]):
+        with contextlib.suppress(OSError):  # not on Linux
+            _limit_memory(most)
     try:
         made: Plan | Refused = plan(read_request(sys.stdin.buffer))
     except Refused as refused:

@@ -12,7 +12,7 @@ from kafka_rebalance.api.overrides import OVERRIDES, THROTTLE, OverrideInForce, 
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.execution.schedule import Limits
+from kafka_rebalance.execution.limits import Limits
 
 
 @dataclass(frozen=True)

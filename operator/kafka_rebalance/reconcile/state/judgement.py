@@ -134,7 +134,9 @@ class JudgeInputs:
     """Everything that the status of a partition depends on, but for what was read of the partition itself.
 
     It is the argument of the judging function and the key under which its results are kept, so no input can be left
-    out of the key. ``ahead``: names and runs of the rebalances whose turn it is; what they move is theirs.
+    out of the key. ``ahead``: names and runs of the rebalances whose turn it is, with the partitions that they
+    leave alone; the others of their plans are theirs.
+    ``left_to_others``: the statuses of skipped partitions that other rebalances move now; these do not change.
     """
 
     run: LoadedRun
@@ -147,7 +149,8 @@ class JudgeInputs:
     forbidden: Mapping[str, str]
     unread: frozenset[str] = frozenset()
     keep: CopiesToKeep = CopiesToKeep()
-    ahead: tuple[tuple[str, LoadedRun], ...] = ()
+    ahead: tuple[tuple[str, LoadedRun, Collection[TopicPartition]], ...] = ()
+    left_to_others: Mapping[TopicPartition, PartitionStatus] = field(default_factory=dict)
 
     def concerned(self, before: Self) -> Collection[TopicPartition] | None:
         """The partitions whose status may be another one than by the inputs ``before``; None: any.
@@ -162,7 +165,9 @@ class JudgeInputs:
         topics = {topic for topic, _ in self.min_insync.items() ^ before.min_insync.items()}
         topics |= {topic for topic, _ in self.forbidden.items() ^ before.forbidden.items()}
         topics |= self.unread ^ before.unread
-        return self.run.concerned(brokers, topics) if brokers or topics else ()
+        found = self.run.concerned(brokers, topics) if brokers or topics else ()
+        left = {tp for tp, _ in self.left_to_others.items() ^ before.left_to_others.items()}
+        return left.union(found) if left else found
 
 
 @dataclass(frozen=True, slots=True)

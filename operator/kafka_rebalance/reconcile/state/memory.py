@@ -1,8 +1,8 @@
-"""What the engine remembers of one rebalance between rounds. It may be forgotten at any time: a restart does."""
+"""What the engine remembers of one rebalance between rounds. A restart loses it, so nothing may depend on it."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Self
 
@@ -17,10 +17,10 @@ from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan that is stored, the run that is to be opened with it, and the load model that it was made with.
+    """A stored plan, the run to open with it, and the load model that it was made with.
 
-    ``origins``: those that the run begins with, of what it or a run that it has taken over has sent; ``inherited_from``
-    are those runs that it has taken over.
+    ``inherited_from``: the runs that this run takes over. ``origins``: of the partitions for which this run, or one of
+    those, has already sent calls.
     """
 
     run: Run
@@ -41,34 +41,46 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Times are seconds of a monotonic clock.
-
-    ``prepared``: the change key of the resource when it was last prepared. ``terminating``: the namespace or the CRD is
-    being deleted, as seen at ``terminating_checked_at``. ``cordons_done``: brokers that need no cordon any more.
-    ``expected_rates``: bytes per second produced to the partitions of the open run; None: not asked for yet.
-    ``empty_since``: when the brokers to be emptied were first seen empty. ``uncordoning_since`` and ``unseen_since``:
-    since when a run waits before it ends: a rollback until its cordons are removed, any run until its calls show
-    effect. ``led_back``: partitions whose last call of this process was accepted by Kafka and leads to their origin.
-    ``written``: the last status that was written, at ``written_at``; ``built``: the last one at all, whose figures may
-    not have been written yet. ``marked_completed``: the annotation that was written at the end of the run.
-    """
+    """Times are seconds of a monotonic clock, except ``written_at``."""
 
     planning: asyncio.Task[Planned | ContinuedCopies] | None = None
     prepared: tuple[str, ...] = ()
+    """The change key of the resource when it was last prepared."""
     problem: Problem | None = None
     retry_at: float = float("-inf")
     terminating: bool = False
+    """The namespace or the CRD is being deleted, as seen at ``terminating_checked_at``."""
     terminating_checked_at: float = float("-inf")
     cordons_done: frozenset[BrokerId] = frozenset()
+    """Brokers that need no further call to cordon them."""
+    cordons_unanswered: Mapping[BrokerId, float] = field(default_factory=dict)
+    """When a call to cordon the broker last failed.
+
+    Separate from ``unanswered_at``, because a run that leaves the cordon of the broker does not wait for these calls.
+    """
     expected_rates: Mapping[TopicPartition, float] | None = None
+    """Bytes per second produced to the partitions of the open run; None: not asked for yet."""
     empty_since: float | None = None
+    """When the brokers to be emptied were first seen empty."""
     uncordoning_since: float | None = None
+    """Since when a run waits until the cordons that it does not leave are removed, before it ends."""
     unseen_since: float | None = None
+    """Since when a run waits until its calls show effect, before it ends."""
     led_back: frozenset[TopicPartition] = frozenset()
+    """Partitions whose last call of this process was accepted by Kafka and leads to their origin."""
+    unanswered_at: float = float("-inf")
+    """When a call of the run last failed without an answer, so that Kafka may execute it late.
+
+    After a restart, the time when the run was loaded: the earlier process may have ended before it got an answer.
+    """
     written: KafkaRebalanceStatus | None = None
+    """The last status that was written; None: not known."""
     written_at: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+    """When ``written`` was written, by the wall clock."""
     built: KafkaRebalanceStatus | None = None
+    """The last status that was built. Its figures may not have been written yet."""
     marked_completed: str = ""
+    """The annotation that was written at the end of the run."""
 
     @property
     def error(self) -> RebalanceError | None:

@@ -11,6 +11,7 @@ from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.execution.progress import moves_to_lose
 from kafka_rebalance.execution.reassignment_throttle import moving_brokers
+from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.bulk import kept_for_long
 from kafka_rebalance.model.of_each import OfEach
@@ -120,7 +121,7 @@ class LoadedRun:
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """What the status says of a run whose plan is put away: why that was empty, how many partitions were skipped.
+    """What the status shows of a closed run: why its plan was empty, how many partitions were skipped.
 
     ``run``: its record as it was closed; it may not be stored any more.
     """
@@ -153,7 +154,7 @@ class Record:
 
     @property
     def may_have_sent(self) -> bool:
-        """Whether the run may have sent something for a partition. That it has not is known when it is loaded."""
+        """Whether the run may have sent a call for a partition. True for a started run until it is loaded."""
         started = self.run is not None and self.run.started_at is not None
         return started and (self.loaded_run is None or bool(self.origins))
 
@@ -174,7 +175,11 @@ class Record:
 
 
 async def load_open_run(stores: Stores, run: Run) -> LoadedRun:
-    """The run with its stored plan and origins. Permanent("StoredPlanMissing") if someone deleted the plan."""
+    """The run with its stored plan and origins.
+
+    Permanent("StoredPlanMissing" or "StoredStateCorrupt") if someone deleted the plan, or the origins of a run that has
+    started: these are stored, even if empty, before its first call.
+    """
     stored = await stores.plans.load(run.uid, run.plan_hash)
     if stored is None:
         raise Permanent(
@@ -182,8 +187,19 @@ async def load_open_run(stores: Stores, run: Run) -> LoadedRun:
             f"the stored plan {run.plan_hash} of {run.namespace}/{run.name} is gone from the operator's namespace; "
             "nothing is submitted without it. Set deletionPolicy to Abandon and delete the resource to let go",
         )
+    origins = await load_origins(stores, run)
+    return await asyncio.to_thread(opened_run_of, run, stored.plan, stored.ref, origins)
+
+
+async def load_origins(stores: Stores, run: Run) -> Mapping[TopicPartition, Origin]:
+    """Of an open run, or of one that was handed over. Permanent("StoredStateCorrupt") as for ``load_open_run``."""
     origins = await stores.origins.load(run.uid, run.run_id)
-    return await asyncio.to_thread(opened_run_of, run, stored.plan, stored.ref, origins or {})
+    if origins is None and run.started_at is not None:
+        raise StoredStateCorrupt(
+            f"the origins of the run of {run.namespace}/{run.name} are gone from the operator's namespace, so it is "
+            "not known where its partitions were. Set deletionPolicy to Abandon and delete the resource to let go"
+        )
+    return origins or {}
 
 
 def opened_run_of(run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Origin]) -> LoadedRun:

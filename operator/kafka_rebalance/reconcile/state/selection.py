@@ -1,6 +1,6 @@
-"""Which partitions a spec selects. Pure."""
+"""Which partitions a spec selects, and which topics it pins. Pure; call both through ``matched``."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.topic_patterns import TopicFilter
@@ -11,6 +11,11 @@ def select(
     spec: KafkaRebalanceSpec, partitions: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, PartitionState]:
     """The partitions that the spec's topic filter takes."""
-    chosen = TopicFilter.of(spec.topics)
-    topics = {topic for topic in {tp.topic for tp in partitions} if chosen.matches(topic)}
+    topics = set(TopicFilter.of(spec.topics).select({tp.topic for tp in partitions}))
     return {tp: state for tp, state in partitions.items() if tp.topic in topics}
+
+
+def pinned_topics(spec: KafkaRebalanceSpec, partitions: Iterable[TopicPartition]) -> frozenset[str]:
+    """The topics of these partitions that the spec pins."""
+    pins = spec.topics.pinned
+    return frozenset(TopicFilter(pins).select({tp.topic for tp in partitions})) if pins else frozenset()

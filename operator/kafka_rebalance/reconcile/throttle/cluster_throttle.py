@@ -276,9 +276,9 @@ class ClusterThrottle:
         return frozenset() if self.problem is not None else self._keeper.log_dirs_throttled(brokers)
 
     async def _log_dirs_busy(self, info: ClusterInfo) -> frozenset[BrokerId]:
-        """The brokers whose rate between log dirs nobody claims, and that copy there, or do not say.
+        """The brokers with an unclaimed rate between log dirs that still copy there, or did not answer.
 
-        Copies go on that were abandoned, or belong to a resource that has not arrived since the start of the operator.
+        Such copies were abandoned, or belong to a resource that has not arrived since the start of the operator.
         """
         asked = self._keeper.unclaimed_log_dir_rates.intersection(info.brokers)
         found = await self._admin.log_dirs(asked) if asked else {}

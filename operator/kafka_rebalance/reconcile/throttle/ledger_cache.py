@@ -18,6 +18,20 @@ from kafka_rebalance.reasons import Reason
 log = logging.getLogger(__name__)
 
 
+async def stored_ledger(store: LedgerStore, cluster_id: str) -> Ledger | None:
+    """The ledger of this cluster; None if none was ever saved. Permanent("ThrottleLedgerDamaged") if it is damaged."""
+    try:
+        data = await store.load(cluster_id)
+        return None if data is None else ledger_from_json(data)
+    except (KeyError, TypeError, ValueError, StoredStateCorrupt) as error:
+        why = error.message if isinstance(error, StoredStateCorrupt) else error
+        raise Permanent(
+            Reason.THROTTLE_LEDGER_DAMAGED,
+            f"the throttle ledger of cluster {cluster_id} cannot be read ({why}); restore it, or delete it "
+            "after undoing the throttles by hand",
+        ) from error
+
+
 class LedgerCache:
     """The stored ledger covers at least what this one does, and this one at least what we set in Kafka."""
 
@@ -37,17 +51,9 @@ class LedgerCache:
         """Read the ledger once. Permanent("ThrottleLedgerDamaged") where it cannot be read: never guess."""
         if self._ledger is not None:
             return
-        try:
-            data = await self._store.load(self._cluster_id)
-            self._ledger = Ledger() if data is None else ledger_from_json(data)
-        except (KeyError, TypeError, ValueError, StoredStateCorrupt) as error:
-            why = error.message if isinstance(error, StoredStateCorrupt) else error
-            raise Permanent(
-                Reason.THROTTLE_LEDGER_DAMAGED,
-                f"the throttle ledger of cluster {self._cluster_id} cannot be read ({why}); restore it, or delete it "
-                "after undoing the throttles by hand",
-            ) from error
-        self.exists = data is not None
+        stored = await stored_ledger(self._store, self._cluster_id)
+        self._ledger = stored or Ledger()
+        self.exists = stored is not None
         self.topics_at_start = frozenset({*self._ledger.topics, *self._ledger.entries})
 
     @property
@@ -76,7 +82,7 @@ class LedgerCache:
             self.exists = True
 
     def strike(self, ledger: Ledger) -> None:
-        """Hold less than what is stored until the next save: restoring twice does no harm."""
+        """Replace the ledger in memory by one with fewer rows. The next save stores it. Restoring twice is harmless."""
         self._ledger = ledger
 
     @property

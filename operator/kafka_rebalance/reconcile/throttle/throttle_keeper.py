@@ -6,7 +6,6 @@ ledger and is restored when it returns; nothing waits for it.
 
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from functools import cache
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import (
@@ -20,6 +19,7 @@ from kafka_rebalance.execution.ledger import (
 )
 from kafka_rebalance.execution.list_budget import LeftOut, ListBudget, fitting
 from kafka_rebalance.execution.reassignment_throttle import (
+    LIST_NAMES,
     LOG_DIR_RATE,
     RATE_NAMES,
     RATE_OF,
@@ -35,7 +35,7 @@ from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.throttle.broker_rates import BrokerRates
+from kafka_rebalance.reconcile.throttle.broker_rates import BrokerRates, RateKey
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
 from kafka_rebalance.reconcile.throttle.left_cordons import LeftCordons
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
@@ -292,33 +292,41 @@ class ThrottleKeeper:
     def _to_list(self) -> Entries:
         """The wanted entries on brokers whose side has a rate."""
         found: dict[str, dict[str, frozenset[str]]] = {}
-
-        @cache  # thousands of entries are on a few brokers
-        def is_listed(broker: BrokerId, rate: str, *, limited: bool) -> bool:
-            return self._rates.is_listed((broker, rate), limited=limited)
-
+        on = self._brokers_where(self._wanted.brokers, self._rates.is_listed)
         for topic, lists in self._wanted.entries.items():
             for name, items in lists.items():
-                limited, rate = self._wanted.limited_entries(topic, name), RATE_OF[name]
-                listed = frozenset(item for item in items if is_listed(broker_of(item), rate, limited=item in limited))
+                limited = self._wanted.limited_entries(topic, name)
+                listed = frozenset(item for item in items if broker_of(item) in on[name, item in limited])
                 if listed:
                     found.setdefault(topic, {})[name] = listed
         return found
 
     def _uncovered(self, wanted: Entries, alive: Collection[BrokerId]) -> Iterable[tuple[str, str]]:
-        @cache
-        def unready(broker: BrokerId, rate: str, *, limited: bool) -> bool:
-            # A broker that is not live gets its rate when it returns.
-            return broker in alive and not self._rates.allows((broker, rate), limited=limited)
+        def is_unready(key: RateKey, *, limited: bool) -> bool:
+            return not self._rates.allows(key, limited=limited)
 
+        # A broker that is not live gets its rate when it returns.
+        unready = self._brokers_where(alive, is_unready)
+        all_ready = not any(unready.values())
         for topic, lists in wanted.items():
             for name, items in lists.items():
-                limited, rate, listed = self._wanted.limited_entries(topic, name), RATE_OF[name], self._lists.listed
-                for item in items - listed(topic, name):
+                for item in items - self._lists.listed(topic, name):
                     yield topic, item
-                for item in items:
-                    if unready(broker_of(item), rate, limited=item in limited):
+                limited = self._wanted.limited_entries(topic, name)
+                for item in () if all_ready else items:
+                    if broker_of(item) in unready[name, item in limited]:
                         yield topic, item
+
+    @staticmethod
+    def _brokers_where(
+        brokers: Iterable[BrokerId], holds: Callable[..., bool]
+    ) -> dict[tuple[str, bool], frozenset[BrokerId]]:
+        """The brokers for which that holds, by list and ``limited``: thousands of entries are on a few brokers."""
+        return {
+            (name, limited): frozenset(b for b in brokers if holds((b, RATE_OF[name]), limited=limited))
+            for name in LIST_NAMES
+            for limited in (True, False)
+        }
 
     async def _read_back(self, alive: Collection[BrokerId], wanted: Entries) -> None:
         now = self._monotonic()

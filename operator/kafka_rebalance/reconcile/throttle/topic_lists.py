@@ -102,7 +102,10 @@ class TopicLists:
         changes: dict[str, list[ConfigChange]] = {}
         for topic, lists in entries.items():
             for name, items in lists.items():
-                state, before = self._state((topic, name)), self._cache.ledger.topics.get(topic, {}).get(name)
+                state = self._state((topic, name))
+                if items <= state.listed:
+                    continue
+                before = self._cache.ledger.topics.get(topic, {}).get(name)
                 missing = (items & self._cache.ledger.listed(topic, name)) - state.listed
                 if missing and (state.wildcard or (before is not None and before.value == WILDCARD)):
                     self._states[topic, name] = replace(state, listed=items)  # the wildcard covers them
@@ -215,10 +218,11 @@ class TopicLists:
 
     async def _take_reading(self, key: ListKey, read: ConfigValue, wanted: frozenset[str]) -> None:
         topic, name = key
-        state, gone = self._state(key).after_reading(read.value, wanted)
-        state, struck = state.after_confirming(read.value, late=self._changes.may_append_late(topic))
+        entries = split(read.value)
+        state, gone = self._state(key).after_reading(entries, wanted)
+        state, struck = state.after_confirming(entries, late=self._changes.may_append_late(topic))
         if struck:
-            self._cache.strike(strike_entries(self._cache.ledger, {topic: {name: struck}}))
+            self._cache.strike(strike_entries(self._cache.ledger, topic, name, struck))
         if gone:
             before = self._cache.ledger.topics.get(topic, {}).get(name)
             dynamic = read.source is ConfigSource.DYNAMIC_TOPIC

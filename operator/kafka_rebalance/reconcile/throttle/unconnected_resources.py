@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 class UnconnectedResources:
     """Reports on the resources. Resources that are gone are removed from the given mappings.
 
-    A deletion that was missed would otherwise keep the attempts to connect going for ever.
+    Otherwise, after a missed deletion, the attempts to connect would never end.
     """
 
     def __init__(self, resources: Resources, lifecycle: Lifecycle, clock: Clock) -> None:

@@ -1,5 +1,6 @@
 """When a broker that is decommissioned counts as empty, and what is measured at the end."""
 
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 
@@ -34,7 +35,7 @@ class Closed:
         plan = Plan((moved,), Certificate(1, optimal=True))
         run = Run("u-1", "kafka", "r", "c", "run", self.rebalance.desired.planning_hash, plan.hash, NOON)
         recorded(self.rebalance, run=run, was_read=True, loaded_run=loaded_run_of(run, plan, "ref", {}))
-        self.closing = Closing(self.kafka, Lifecycle(None, None, self.clock), self.clock, None, lambda: None)
+        self.closing = Closing(self.kafka, Lifecycle(None, None, self.clock), self.clock, None, lambda: None, None)
 
     async def empty(self, *, seconds=0):
         """Whether broker 4 is reported as empty this much later; None: it is not known yet."""
@@ -78,7 +79,7 @@ class TestDrained:
 class Balanced:
     """A run that has evened disks: brokers 1 and 2 hold three and two replicas of topic t, of 100 bytes each."""
 
-    def __init__(self, *, started=True):
+    def __init__(self, turn=None, *, started=True):
         self.kafka, self.clock = KafkaInMemory((1, 2), t=[[1], [1], [1], [2], [2]]), StoppedClock()
         kube = KubeInMemory()
         self.stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
@@ -91,7 +92,8 @@ class Balanced:
         run = Run("u-1", "kafka", "r", "c", "run", self.rebalance.desired.planning_hash, plan.hash, NOON)
         run = replace(run, started_at=NOON if started else None)
         recorded(self.rebalance, run=run, was_read=True, loaded_run=loaded_run_of(run, plan, "ref", {}))
-        self.closing = Closing(self.kafka, Lifecycle(None, self.stores, self.clock), self.clock, None, lambda: None)
+        lifecycle = Lifecycle(None, self.stores, self.clock)
+        self.closing = Closing(self.kafka, lifecycle, self.clock, None, lambda: None, turn)
 
     async def ended(self):
         """The stored run, as a restarted operator reads it."""
@@ -104,6 +106,19 @@ class TestMeasured:
         """300 of 500 bytes on one of two brokers are 120 % of its share."""
         ended = await Balanced().ended()
         assert (ended.outcome, ended.disk_peak) == (RunOutcome.SUCCEEDED, 120)
+
+    async def test_topics_are_matched_in_the_turn_of_an_inline_connection(self):
+        """Each match may take seconds in the thread of all inline connections."""
+        turns = []
+
+        @asynccontextmanager
+        async def turn():
+            turns.append("begins")
+            yield
+            turns.append("ends")
+
+        assert (await Balanced(turn).ended()).disk_peak == 120
+        assert turns == ["begins", "ends"]
 
     async def test_a_run_that_moved_nothing_reads_nothing(self):
         balanced = Balanced(started=False)

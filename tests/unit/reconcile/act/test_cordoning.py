@@ -1,13 +1,14 @@
 """Drained brokers are cordoned where Kafka supports it, recorded first, and uncordoned whenever the run goes back."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.fakes.found_by_rounds import found, recorded
+from tests.fakes.stopped_clock import StoppedClock
 
 from kafka_rebalance.errors import Permanent, Refused
-from kafka_rebalance.kafka.ports import Answers, ConfigOp, ConfigSource, ConfigValue
+from kafka_rebalance.kafka.ports import CALL_SECONDS, Answers, ConfigOp, ConfigSource, ConfigValue
 from kafka_rebalance.model.plan import Certificate, Plan
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
@@ -62,7 +63,7 @@ def rebalance(cordoned=(), *, deleting=False, decommission=(4, 5)):
 
 
 def cordons(cluster):
-    return Cordons(cluster, Stores(None, None, cluster))
+    return Cordons(cluster, Stores(None, None, cluster), StoppedClock())
 
 
 async def test_on_record_before_it_is_in_kafka():
@@ -95,6 +96,15 @@ async def test_a_recorded_one_is_set_again_after_a_start():
     cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance(cordoned=(FOUR, FIVE))
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert [row[0] for row in cluster.happened] == [ConfigOp.SET, ConfigOp.SET]
+
+
+async def test_what_somebody_has_cordoned_since_is_not_set_again():
+    """After a start, it is not known whether a cordon on record was set. Another value was set by somebody else."""
+    cluster, mine = Cluster(b4=SOMEBODYS, b5=UNSET), rebalance(cordoned=(FOUR, FIVE))
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert cluster.happened == [(ConfigOp.SET, 5, "*")]
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert len(cluster.happened) == 1
 
 
 async def test_a_dead_broker_is_not_asked():
@@ -168,3 +178,17 @@ async def test_the_last_of_two_runs_removes_it():
     assert (first.record.run.cordoned, cluster.values[FOUR]) == ((), OURS)
     await cordons(cluster).keep(second, [FOUR], [first, second])
     assert (second.record.run.cordoned, cluster.values[FOUR]) == ((), UNSET)
+
+
+async def test_the_first_of_two_runs_waits_for_its_late_call():
+    """The second one does not know that Kafka may still execute a call of the first one, so it leaves the cordon."""
+    cluster, clock = Cluster(b4=OURS), StoppedClock()
+    first, second = (rebalance([4], deleting=True) for _ in range(2))
+    first.memory = replace(first.memory, cordons_unanswered={FOUR: clock.monotonic()})
+    both = Cordons(cluster, Stores(None, None, cluster), clock)
+    await both.keep(first, [FOUR], [first, second])
+    await both.keep(second, [FOUR], [first, second])
+    assert (first.record.run.cordoned, second.record.run.cordoned, cluster.values[FOUR]) == ((4,), (), OURS)
+    clock.at += timedelta(seconds=CALL_SECONDS)
+    await both.keep(first, [FOUR], [first, second])
+    assert (first.record.run.cordoned, cluster.values[FOUR]) == ((), UNSET)

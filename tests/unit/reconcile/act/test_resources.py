@@ -8,12 +8,21 @@ import pytest
 from tests.fakes.found_by_rounds import recorded
 from tests.fakes.kube_in_memory import KubeInMemory
 
-from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES, REBALANCES, UNDO_ANNOTATION, parse_throttle
+from kafka_rebalance.api.v1alpha1 import (
+    CONNECTIONS,
+    FINALIZER,
+    REASSIGNMENT_THROTTLES,
+    REBALANCES,
+    UNDO_ANNOTATION,
+    parse_connection,
+    parse_throttle,
+)
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.model.run import Run, RunOutcome
-from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.model.topology import BrokerId, ClusterState
 from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.report.connection_report import ConnectionState
 from kafka_rebalance.reconcile.report.throttle_report import ThrottleView
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
@@ -191,6 +200,56 @@ class TestReportThrottle:
         with pytest.raises(Conflict):
             await Resources(kube, lambda: NOW).report_throttle(deleted, "c", deleted)
         assert kube.writes == []
+
+
+class Unanswered(KubeInMemory):
+    """``lost``: the answer to the next write of a status is lost."""
+
+    lost = False
+
+    async def patch_status(self, plural, namespace, name, patch):
+        written = await super().patch_status(plural, namespace, name, patch)
+        if self.lost:
+            self.lost = False
+            raise Transient("ApiServerUnreachable", "no answer")
+        return written
+
+
+class TestLostAnswer:
+    """The API server has written a status without an answer. The next one is written, even if it is the earlier one."""
+
+    @pytest.fixture
+    def kube(self):
+        return Unanswered()
+
+    @pytest.fixture(params=[REBALANCES, REASSIGNMENT_THROTTLES, CONNECTIONS])
+    def report(self, request, kube):
+        """Reports a problem of a resource of this kind, or none."""
+        resources, metadata = Resources(kube, lambda: NOW), {"name": "r", "namespace": "kafka", "uid": "u-1"}
+        spec = KAFKA["kafka"] if request.param == CONNECTIONS else KAFKA
+        body = kube.create(request.param, {"metadata": metadata, "spec": spec})
+        if request.param == REBALANCES:
+            rebalance = Rebalance.of(body)
+            return lambda problem: resources.report(rebalance, ClusterState("c", {}), {}, problem)
+        if request.param == CONNECTIONS:
+            connection = parse_connection(body)
+            return lambda problem: resources.report_connection(connection, ConnectionState("c", 1, problem))
+        throttle = parse_throttle(body)
+        return lambda problem: resources.report_throttle(throttle, "c", None, problem=problem)
+
+    async def test_the_earlier_status_is_written_again(self, kube, report):
+        await report(None)
+        (before,) = [copy.deepcopy(body["status"]) for body in kube.resources.values()]
+        kube.lost = True
+        with pytest.raises(Transient):
+            await report(Transient("KafkaUnreachable", "no answer"))
+        await report(None)
+        (after,) = [body["status"] for body in kube.resources.values()]
+        assert reasons(after) == reasons(before)
+
+
+def reasons(status):
+    return {condition["type"]: condition["reason"] for condition in status["conditions"]}
 
 
 class TestConfigMaps:

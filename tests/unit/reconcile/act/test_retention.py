@@ -1,5 +1,6 @@
 """How long records are kept after their resource is gone."""
 
+import asyncio
 import logging
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,8 @@ import pytest
 from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import replicas_of
-from kafka_rebalance.reconcile.act.retention import sweep
+from kafka_rebalance.reconcile.act import retention
+from kafka_rebalance.reconcile.act.retention import MOST_KEPT, keep_limited, keep_swept, limit, sweep
 from kafka_rebalance.reconcile.state.record import PLAN_RETENTION, Stores
 
 NOW = datetime(2026, 6, 1, 12, 0, 0, tzinfo=UTC)
@@ -32,6 +34,9 @@ class Blobs:
 
     def __init__(self, uids):
         self.uids = set(uids)
+
+    async def stored(self):
+        return {}
 
     async def delete(self, uid, *, keep=()):
         assert not keep
@@ -63,17 +68,23 @@ class Runs:
 class Resources:
     """The existing resources; ``meanwhile`` is called during a lookup."""
 
-    def __init__(self, *uids, meanwhile=lambda: None):
-        self.uids = set(uids)
+    def __init__(self, *there, meanwhile=lambda: None):
+        self.there = set(there)
         self.meanwhile = meanwhile
 
     async def exists(self, namespace, name, uid):
         self.meanwhile()
-        return uid in self.uids
+        return uid in self.there
 
     async def has_uid(self, namespace, uid):
         assert namespace == "kafka"
-        return uid in self.uids
+        return uid in self.there
+
+    async def uids(self, namespace):
+        self.meanwhile()
+        if namespace == "unread":
+            raise Forbidden("no role there")
+        return self.there
 
 
 def run(*, opened=YOUNG, closed=None, uid="u-1", outcome=RunOutcome.SUCCEEDED, **fields):
@@ -129,6 +140,54 @@ class TestClosed:
         assert "no role there" in caplog.text
 
 
+class TestLimit:
+    """A user who creates and deletes resources cannot fill etcd with their records, nor slow down the operator."""
+
+    @staticmethod
+    def ended(count, namespace="kafka", **fields):
+        """The last one ended first."""
+        runs = [run(uid=f"{namespace}-{n:03d}", closed=NOW - timedelta(minutes=n), **fields) for n in range(count)]
+        return [replace(run, namespace=namespace) for run in runs]
+
+    async def test_the_oldest_are_forgotten(self):
+        kept = stores(*self.ended(MOST_KEPT + 3), *self.ended(2, "other"))
+        assert await limit(kept, Resources()) == 3
+        assert left(kept) == {run.uid for run in (*self.ended(MOST_KEPT), *self.ended(2, "other"))}
+        assert await limit(kept, Resources()) == 0
+
+    async def test_of_existing_resources_none(self):
+        """They do not count, either."""
+        runs = self.ended(MOST_KEPT + 3)
+        kept = stores(*runs)
+        assert await limit(kept, Resources(*(run.uid for run in runs[-3:]))) == 0
+
+    async def test_open_ones_last(self, caplog):
+        """A user can leave these behind too, by removing the finalizer."""
+        kept = stores(*self.ended(2), *(run(uid=f"open-{n}", opened=NOW - timedelta(n)) for n in range(MOST_KEPT + 1)))
+        assert await limit(kept, Resources(f"open-{MOST_KEPT}")) == 2
+        assert left(kept) == {f"open-{n}" for n in range(MOST_KEPT + 1)}
+        assert not caplog.records
+        assert await limit(kept, Resources()) == 1
+        assert left(kept) == {f"open-{n}" for n in range(MOST_KEPT)}
+        assert "has lost its resource (uid open-50)" in caplog.text
+
+    async def test_none_that_a_new_resource_continues(self):
+        runs = self.ended(MOST_KEPT + 3, outcome=RunOutcome.TAKEN_OVER, successor="u-2")
+        assert await limit(stores(*runs), Resources("u-2")) == 0
+        assert await limit(stores(*runs), Resources()) == 3
+
+    async def test_none_that_has_changed_meanwhile(self):
+        kept = stores(*self.ended(MOST_KEPT + 1))
+        oldest = replace(self.ended(MOST_KEPT + 1)[-1], run_id="run-2")
+        resources = Resources(meanwhile=lambda: kept.runs.runs.update({oldest.uid: oldest}))
+        assert await limit(kept, resources) == 0
+
+    async def test_an_unreadable_namespace_keeps_its_records(self, caplog):
+        kept = stores(*self.ended(MOST_KEPT + 1, "unread"), *self.ended(MOST_KEPT + 1))
+        assert await limit(kept, Resources()) == 1
+        assert "no role there" in caplog.text
+
+
 class TestOrphans:
     """An open run whose resource is gone: the operator warns about it, and its origins are the only way back."""
 
@@ -176,3 +235,32 @@ class TestOrphans:
         assert await sweep(forgotten, Resources(meanwhile=forgotten.runs.runs.clear), Clock()) == 0
         assert not forgotten.runs.runs
         assert not caplog.records
+
+
+class Fails(Runs):
+    """The first listing is refused, the second one raises an unexpected error, and the third one ends the test."""
+
+    def __init__(self):
+        super().__init__()
+        self.errors = [Forbidden("not now"), KeyError("defect"), asyncio.CancelledError()]
+
+    async def list_all(self):
+        raise self.errors.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("kept", "text"),
+    [
+        (lambda stores: keep_swept(stores, Resources(), Clock()), "old records were not swept"),
+        (lambda stores: keep_limited(stores, Resources()), "the number of old records was not limited"),
+    ],
+    ids=["sweep", "limit"],
+)
+async def test_goes_on_after_failures(kept, text, monkeypatch, caplog):
+    """Each is logged; the records are looked at again after a pause."""
+    monkeypatch.setattr(retention, "_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(retention, "_LIMIT_EVERY_SECONDS", 0.0)
+    with pytest.raises(asyncio.CancelledError):
+        await kept(Stores(plans=Blobs(()), origins=Blobs(()), runs=Fails()))
+    assert [record.getMessage() for record in caplog.records] == [f"{text}: not now", text]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]

@@ -11,7 +11,12 @@ from kafka_rebalance.kafka.ports import CALL_SECONDS
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.decide.arrival_proof import SECOND_READING_SECONDS, leading_back, proof_seconds
+from kafka_rebalance.reconcile.decide.arrival_proof import (
+    SECOND_READING_SECONDS,
+    late_call_possible,
+    leading_back,
+    proof_seconds,
+)
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
 
@@ -70,6 +75,18 @@ class TestBack:
 
     def test_only_a_leader_was_elected(self):
         assert proof_seconds(arrived((1,), back=True, first_call=(1,))) == 0
+
+
+class TestLateCalls:
+    def test_no_call_has_failed(self):
+        assert not late_call_possible(arrived((1,)), now=0.0)
+
+    @pytest.mark.parametrize(("seconds", "possible"), [(0, True), (CALL_SECONDS - 1, True), (CALL_SECONDS, False)])
+    def test_a_call_has_failed(self, seconds, possible):
+        """Even if a later call has led the partition back."""
+        rebalance = arrived((1,), back=True)
+        rebalance.memory = replace(rebalance.memory, led_back=frozenset({TP}), unanswered_at=100.0)
+        assert late_call_possible(rebalance, now=100.0 + seconds) is possible
 
 
 class TestLeadingBack:

@@ -44,9 +44,9 @@ class TestOperator:
         """The capacities are those at planning, since both disks and the KafkaConnection may change."""
         asked, run = [], plan_request.run_planner
 
-        async def run_planner(request):
+        async def run_planner(request, turn=None):
             asked.append(request.capacities)
-            return await run(request)
+            return await run(request, turn)
 
         async def log_dirs(brokers):
             return Answers({b: (LogDir("/data", total_bytes=100 * b),) for b in brokers})

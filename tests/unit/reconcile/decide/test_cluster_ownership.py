@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kafka_rebalance.model.ownership import Binding, Owner
-from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, may_have
+from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, refusal_of_claim
 
 OLD, NEW = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -42,15 +42,15 @@ def connection(name, created=OLD, *, named=True, edited=False):
         (connection("p", named=False), inline("a"), True, "ClusterOwnedElsewhere"),
     ],
 )
-def test_may_have(claimant, holder, work, refused):
+def test_who_is_refused(claimant, holder, work, refused):
     """``named``: the owner's resources are there, or its KafkaConnection; ``work``: something is not ended."""
-    found = may_have(claimant, Binding("c", holder.owner), holder, work=work, running=False)
+    found = refusal_of_claim(claimant, Binding("c", holder.owner), holder, work=work, running=False)
     assert (found and found.reason) == refused
 
 
 def test_a_cluster_without_a_binding():
     """The first one gets it."""
-    assert may_have(inline("a"), None, inline("b"), work=False, running=False) is None
+    assert refusal_of_claim(inline("a"), None, inline("b"), work=False, running=False) is None
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ def test_a_cluster_without_a_binding():
 )
 def test_while_an_engine_works_there(claimant, holder, refused):
     """The engine is stopped only for a KafkaConnection."""
-    found = may_have(claimant, Binding("c", holder.owner), holder, work=False, running=True)
+    found = refusal_of_claim(claimant, Binding("c", holder.owner), holder, work=False, running=True)
     assert (found and found.reason) == refused

@@ -211,6 +211,15 @@ class TestJudgeAgain:
         judged(mine, now, direction=Direction.REVERT, before=2)
         assert phases(mine)[0] is MovePhase.READY
 
+    def test_topics_of_others_are_no_input(self):
+        """A change of these does not look at every partition of the run."""
+        mine, now = rebalance(), seen(partition(0, 1, 2))
+        others = replace(now, min_insync={"t": 1, "u": 2}, forbidden={"u": "not allowed"}, unread={"u"})
+        one, other = (
+            judge_inputs(mine, mine.record.loaded_run, Direction.FORWARD, found, frozenset()) for found in (now, others)
+        )
+        assert one == other
+
     def test_no_input_of_the_judging_is_left_out_of_the_key(self):
         """``judge_again`` gets only ``JudgeInputs`` and the reading, so a change of any field counts."""
         before = judged_before().assessment.judgement
@@ -225,7 +234,8 @@ class TestJudgeAgain:
             "forbidden": {"t": "not allowed"},
             "unread": frozenset({"t"}),
             "keep": CopiesToKeep(every=True),
-            "ahead": (("kafka/other", rebalance("other").record.loaded_run),),
+            "ahead": (("kafka/other", rebalance("other").record.loaded_run, ()),),
+            "left_to_others": {tp(0): PartitionStatus(MovePhase.SKIPPED)},
         }
         assert others.keys() == {field.name for field in fields(JudgeInputs)}
         assert inspect.signature(judge_again).parameters.keys() == {"before", "inputs", "seen", "changes", "now"}

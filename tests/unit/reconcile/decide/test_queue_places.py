@@ -18,10 +18,10 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, direction_of
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import undo_ordered, wants_plan
-from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.state.assessment import Replanning, RollbackBarrier, StepBlock
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
+from kafka_rebalance.reconcile.state.selection import select
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 TP = TopicPartition("orders", 0)
@@ -49,7 +49,7 @@ def running(name, status=FLYING, progress=AT_REST, **more):
 
 
 def lined_up(*rebalances):
-    selected = SelectedPartitions().of([r for r in rebalances if may_plan(r)], EVERYTHING)
+    selected = {r.desired.uid: frozenset(select(r.desired.spec, EVERYTHING)) for r in rebalances if may_plan(r)}
     queues = places_of(rebalances, selected, NOON, 100.0)
     for mine in rebalances:
         found(mine, queue=queues[mine.uid])

@@ -29,7 +29,7 @@ async def planned_for_long(operator):
     async def late(_):
         await loaded.wait()
 
-    operator.engine._rounds._runs._load_models = late
+    operator.engine._rounds._runs._plans._load_models = late
     operator.edit(topics={"exclude": ["no-1"]})
     while operator.rebalance.memory.planning is None:
         await tick(operator)

@@ -21,11 +21,11 @@ from kafka_rebalance.reconcile.decide.teardown import (
     successors_of,
     teardown_of,
 )
-from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.state.assessment import RollbackBarrier, Successor, Teardown
 from kafka_rebalance.reconcile.state.judgement import Judgement
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
+from kafka_rebalance.reconcile.state.selection import select
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -170,7 +170,7 @@ class TestRenamed:
 
     @staticmethod
     def waits(old, new, minutes=0):
-        selected = SelectedPartitions().of([new], EVERYTHING)
+        selected = {new.desired.uid: frozenset(select(new.desired.spec, EVERYTHING))}
         assert (renamed_from(new, [old, new], selected) == [old]) is bool(awaited_by(old, [old, new], selected, NOON))
         return awaited_by(old, [old, new], selected, NOON + timedelta(minutes=minutes))
 

@@ -8,6 +8,7 @@ from kafka_rebalance.api.v1alpha1 import parse_throttle
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.log_dir_moves import LogDirStatus, LogDirStatuses
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
+from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
@@ -174,6 +175,19 @@ COPYING = LogDirStatuses(by_replica={(TopicPartition("t", 0), BrokerId(1)): LogD
 class TestClaims:
     def claims(self, *rebalances, ruling=None, seen=(FLYING,), foreign=()):
         return claims_of(rebalances, ruling, cluster(*seen), {}, {s.tp: s for s in foreign}).by_name
+
+    @pytest.mark.parametrize("phase", [MovePhase.IN_FLIGHT, MovePhase.SKIPPED])
+    def test_one_that_waits_claims_what_no_other_moves(self, phase):
+        """The one that goes first has the partition in its plan, and moves it or leaves it alone."""
+        first, waiting = running(0), found(running(0, name="waiting"), place=Place(runs=False))
+        statuses = {m.tp: PartitionStatus(phase) for m in first.record.moves}
+        found(
+            first,
+            place=Place(runs=True),
+            statuses=statuses | {TopicPartition("t", 1): PartitionStatus(MovePhase.READY)},
+        )
+        claim = self.claims(first, waiting)["KafkaRebalance kafka/waiting"]
+        assert claim.entries == (sides({"0:1", "0:2", "0:3"}, {"0:3"}) if phase is MovePhase.SKIPPED else {})
 
     def test_each_rebalance_claims_under_its_name(self):
         """The rates of its spec, on the brokers of its plan, for moving replicas."""

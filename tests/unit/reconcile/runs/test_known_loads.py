@@ -79,7 +79,7 @@ class TestThePlan:
         spec = parse_rebalance({"metadata": metadata, "spec": body}).spec
         kafka = KafkaInMemory([1, 2], size=500, t=[[1]])
         loads = known_loads(live_sizes(await kafka.log_dirs(kafka.brokers)), model(size_bytes=10), kafka.states)
-        made = await make_plan(spec, kafka.info, kafka.states, loads, PlanInputs())
+        made = await make_plan(spec, kafka.info, kafka.states, loads, PlanInputs(), None)
         assert made.data_to_move_bytes == 500
 
     async def test_does_without_a_model_that_may_not_be_used(self):

@@ -12,7 +12,7 @@ from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, Top
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
 from kafka_rebalance.reconcile.runs.known_loads import KnownLoads
 from kafka_rebalance.reconcile.runs.plan_request import PlanInputs, make_plan, refuse_stale
-from kafka_rebalance.reconcile.state.selection import select
+from kafka_rebalance.reconcile.state.selection import pinned_topics, select
 
 INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in range(1, 5)})
 
@@ -33,8 +33,26 @@ def cluster(*lists, topic="t", offline=(), busy=()):
 
 
 async def planned(asked_for, states, asked=PlanInputs()):  # noqa: B008 - frozen
-    made = await make_plan(asked_for, INFO, select(asked_for, states), KnownLoads(), asked)
+    selected = select(asked_for, states)
+    asked = replace(asked, pinned=pinned_topics(asked_for, selected))
+    made = await make_plan(asked_for, INFO, selected, KnownLoads(), asked, None)
     return {str(p.tp): list(p.target) for p in made.partitions}, made
+
+
+class TestDeadBrokers:
+    @pytest.mark.parametrize(
+        ("replicas", "said"),
+        [([1, 9], "broker 9 holds replicas and is"), ([1, 10, 9], "brokers 9, 10 hold replicas and are")],
+    )
+    async def test_a_plan_waits_for_them(self, replicas, said):
+        """The message names the brokers, and the field for those that do not return."""
+        with pytest.raises(Transient) as waits:
+            await planned(spec(), cluster(replicas))
+        assert waits.value.reason == "ClusterUnhealthy"
+        assert waits.value.message == (
+            f"{said} not live: the plan waits for the return. List brokers that are gone for good in "
+            "spec.brokers.decommission"
+        )
 
 
 class TestStrategies:
@@ -101,6 +119,11 @@ class TestStaleMetadata:
         errand = replace(self.ERRAND, target=replicas_of(2))
         with pytest.raises(Transient, match="t-0 still shows"):
             refuse_stale([errand], cluster([1, 2]))
+
+    def test_a_topic_that_was_created_again(self):
+        """Its list does not change by reading it again."""
+        errand = replace(self.ERRAND, target=replicas_of(2), topic_id="earlier")
+        refuse_stale([errand], cluster([1, 2]))
 
     @pytest.mark.parametrize("present", [(1, 2), (1, 2, 3)])
     def test_copies_that_a_larger_replication_factor_asked_for(self, present):

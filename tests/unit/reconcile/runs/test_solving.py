@@ -1,4 +1,4 @@
-"""Where a plan is computed, and what is returned."""
+"""Whether a plan is made in a thread or in a process, the limits of the process, and the result."""
 
 import asyncio
 import os
@@ -10,12 +10,13 @@ import pytest
 from e2e.bench.waiting import wait_until
 
 from kafka_rebalance.errors import Refused, Transient
-from kafka_rebalance.model.goals import LoadGoal, LoadResource, Strategy
+from kafka_rebalance.model.goals import Balance, LoadGoal, LoadResource, Strategy
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.problem.request import Goals, PartitionInput, PlanRequest
 from kafka_rebalance.reconcile.runs import solving
 from kafka_rebalance.reconcile.runs.solving import run_planner
+from kafka_rebalance.reconcile.state.namespace_turns import NamespaceTurns
 
 BROKERS = tuple(Broker(BrokerId(number), None) for number in range(1, 5))
 
@@ -23,6 +24,12 @@ BROKERS = tuple(Broker(BrokerId(number), None) for number in range(1, 5))
 def request(count=8, replicas=(1, 2)):
     partitions = tuple(PartitionInput(TopicPartition("t", at), replicas_of(*replicas)) for at in range(count))
     return PlanRequest(BROKERS, partitions, frozenset(broker.id for broker in BROKERS))
+
+
+def on(count, asked):
+    """The request with this number of brokers."""
+    brokers = tuple(Broker(BrokerId(number)) for number in range(1, count + 1))
+    return replace(asked, brokers=brokers, targets=frozenset(broker.id for broker in brokers))
 
 
 def children():
@@ -42,31 +49,99 @@ def place(request, monkeypatch):
 class TestEitherWay:
     async def test_the_very_plan(self):
         """Every field equals the planner's own result, hash included."""
-        made, expected = await run_planner(request()), plan(request())
+        made, expected = await run_planner(request(), None), plan(request())
         assert made == expected
         assert made.hash == expected.hash
 
     async def test_refused(self):
         with pytest.raises(Refused) as refused:
-            await run_planner(request(replicas=(1, 1)))
+            await run_planner(request(replicas=(1, 1)), None)
         assert refused.value.reason == "DuplicateReplica"
         assert "[1, 1]" in refused.value.message
 
 
 class TestProcess:
-    """It belongs to this operator alone, and leaves nothing behind."""
+    """The process is a child of this operator, and ends with its plan."""
 
     async def test_plans_by_load_however_small(self, monkeypatch):
         """The search keeps the interpreter's lock, and so does the compiler of its loops."""
         monkeypatch.setattr(solving, "plan", lambda _: pytest.fail("planned in this process"))
         by_load = Goals(load=(LoadGoal(LoadResource.DISK),))
         with pytest.raises(Refused, match=r"goals\.load cannot be combined"):  # said before anything is compiled
-            await run_planner(replace(request(), goals=by_load, strategy=Strategy.GENERATE))
+            await run_planner(replace(request(), goals=by_load, strategy=Strategy.GENERATE), None)
+
+    @pytest.mark.parametrize(
+        "hard",
+        [
+            pytest.param(on(5_000, request()), id="many brokers"),
+            pytest.param(on(60, request(replicas=range(1, 50))), id="long lists"),
+            pytest.param(on(60, replace(request(), replication_factor=50)), id="a high replication factor"),
+            pytest.param(on(200, replace(request(100), goals=Goals(balance=Balance.BOTH))), id="balance by topic"),
+        ],
+    )
+    async def test_plans_few_partitions_that_are_hard(self, hard, monkeypatch):
+        """A few hundred partitions with a hundred replicas each take minutes.
+
+        The threads of the event loop serve all clusters.
+        """
+        monkeypatch.setattr(solving, "plan", lambda _: pytest.fail("planned in this process"))
+        await run_planner(hard, None)
+
+    async def test_has_limited_memory(self):
+        """A plan for 5,000 claimed brokers takes 2 GB. It must not exhaust the memory of the operator."""
+        with pytest.raises(Transient, match="short of memory") as failed:
+            await run_planner(on(5_000, request(9_999, range(1, 4))), NamespaceTurns().of("a"))
+        assert failed.value.reason == "PlanningFailed"
+        assert "9999 partitions on 5000 brokers" in failed.value.message
+        assert "the limit for an inline connection is 265 MiB" in failed.value.message
+
+    async def test_is_not_limited_for_trusted_servers(self, monkeypatch):
+        """A KafkaConnection may lead to a cluster of any size."""
+        monkeypatch.setattr(solving, "_MEMORY_BYTES", 1)
+        monkeypatch.setattr(solving, "_PARTITION_BYTES", 1)
+        assert (await run_planner(on(1_000, request(1_000)), None)).partitions
+
+    async def test_has_memory_to_compile(self, monkeypatch):
+        """Without a cache each process compiles the loops of a plan by load, which takes 294 MiB, for any cluster."""
+        limits = []
+
+        async def plan_in_process(asked, most):
+            limits.append(most >> 20)
+            return plan(replace(asked, goals=Goals()))
+
+        monkeypatch.setattr(solving, "_plan_in_process", plan_in_process)
+        by_load = replace(request(), goals=Goals(load=(LoadGoal(LoadResource.DISK),)))
+        await run_planner(by_load, NamespaceTurns().of("a"))
+        assert limits == [384]
+
+    async def test_has_limited_time(self, monkeypatch):
+        """The plans of other inline connections wait for it."""
+        monkeypatch.setattr(solving, "_LONGEST_SECONDS", 0.01)
+        with pytest.raises(Transient, match="took more than 0 s, the limit for an inline connection") as failed:
+            await run_planner(request(60_000), NamespaceTurns().of("a"))
+        assert failed.value.reason == "PlanningFailed"
+        assert children() == []
+
+    async def test_waits_for_its_turn(self):
+        """Plans of many inline connections do not fill the container together."""
+        turns, ended = NamespaceTurns(), []
+
+        async def planned(namespace):
+            await run_planner(request(10_000), turns.of(namespace))
+            ended.append(namespace)
+
+        async with asyncio.TaskGroup() as waiting, turns.of("first"):
+            for namespace in ("a", "a", "b"):
+                waiting.create_task(planned(namespace))
+            async with asyncio.timeout(60):
+                await run_planner(request(), turns.of("a"))  # an easy plan does not wait
+            assert children() == []
+        assert ended == ["a", "b", "a"]  # a namespace delays another one by one plan
 
     @pytest.fixture
     async def long(self):
         """A plan that takes a while, and its process."""
-        task = asyncio.create_task(run_planner(request(60_000)))
+        task = asyncio.create_task(run_planner(request(60_000), None))
         (pid,) = await asyncio.to_thread(wait_until, "it is planning", children)
         yield task, pid
         task.cancel()
@@ -84,6 +159,6 @@ class TestProcess:
         """Out of memory: reported and retried."""
         task, pid = long
         os.kill(pid, signal.SIGKILL)
-        with pytest.raises(Transient, match="60000 partitions ended with signal 9") as failed:
+        with pytest.raises(Transient, match="60000 partitions on 4 brokers ended with signal 9") as failed:
             await task
         assert failed.value.reason == "PlanningFailed"

@@ -1,0 +1,31 @@
+"""The parts of an engine: its cluster, the client, the stores and other parts of the operator."""
+
+from dataclasses import dataclass
+
+from kafka_rebalance.clock import Clock
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.report.run_recorder import NO_HISTORY, RunHistory
+from kafka_rebalance.reconcile.runs.plan_maker import ConfiguredCapacity, LoadModels
+from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
+from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
+
+
+@dataclass(frozen=True, slots=True)
+class EngineParts:
+    """The parts do not change while the engine runs. ``info``: the cluster when the engine started.
+
+    ``turns``: those of an inline connection; None for a KafkaConnection.
+    """
+
+    info: ClusterInfo
+    admin: KafkaAdmin
+    resources: Resources
+    stores: Stores
+    keeper: ThrottleKeeper
+    load_models: LoadModels
+    capacity: ConfiguredCapacity
+    clock: Clock
+    history: RunHistory = NO_HISTORY
+    turns: InlineTurns | None = None

@@ -1,0 +1,341 @@
+"""Makes the plan of one rebalance from the current state of the cluster, and stores it.
+
+Touches Kafka only to read. ``opening`` decides when a plan is made and opens its run.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Container, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from kafka_rebalance.api.connection_resource import Capacity
+from kafka_rebalance.api.planning_goals import planning_goals
+from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
+from kafka_rebalance.api.spec_warnings import unmatched_patterns
+from kafka_rebalance.api.v1alpha1 import planning_hash
+from kafka_rebalance.clock import Clock
+from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir
+from kafka_rebalance.model.load import LoadModel
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.run import Origin, Run, Spent
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.planning.problem.goal_loads import needs_rates
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.decide.broker_capacities import broker_capacities
+from kafka_rebalance.reconcile.decide.budget_used import spent_by
+from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
+from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, continued_copies, copies_of
+from kafka_rebalance.reconcile.decide.teardown import as_rolled_back
+from kafka_rebalance.reconcile.observe.cluster_readings import known_ones
+from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists, lists_for, read_assignment
+from kafka_rebalance.reconcile.runs.earlier_runs import (
+    EarlierWork,
+    earlier_work,
+    moves_of,
+    moves_to_keep,
+    refuse_early,
+)
+from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes, refuse_unknown_sizes
+from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, with_log_dirs
+from kafka_rebalance.reconcile.runs.plan_request import (
+    PlanInputs,
+    make_plan,
+    moved_by_others,
+    refuse_stale,
+    still_copied,
+    with_earlier_moves,
+)
+from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
+from kafka_rebalance.reconcile.state.desired import Desired
+from kafka_rebalance.reconcile.state.matching_thread import matched
+from kafka_rebalance.reconcile.state.memory import Planned
+from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import Stores, loaded_run_of
+from kafka_rebalance.reconcile.state.selection import pinned_topics, select
+
+log = logging.getLogger(__name__)
+
+_MIN_INSYNC = "min.insync.replicas"
+
+States = Mapping[TopicPartition, PartitionState]
+LoadModels = Callable[[str], Awaitable[LoadModel | None]]
+"""Cluster id -> the pipeline's load model, None where there is none; RebalanceError if it may not be used."""
+ConfiguredCapacity = Callable[[], Capacity | None]
+"""The present capacities of the brokers in the KafkaConnection of the cluster; None: not configured."""
+RunsToTakeOver = Callable[[str], Awaitable[list[Run]]]
+"""Uid of a resource -> the runs that were handed over to it since its own was planned, the oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanBasis:
+    """The input of a plan.
+
+    ``partitions``: all of the cluster, as from ``_planned_from``; ``selected``: those of the spec. ``pinned``: the
+    topics that stay. ``dirs``: the log dirs of the brokers that answered. ``origins``: those with which the run of the
+    plan starts.
+    """
+
+    partitions: States
+    selected: States
+    pinned: Collection[str]
+    dirs: Mapping[BrokerId, tuple[LogDir, ...]]
+    work: EarlierWork
+    origins: Mapping[TopicPartition, Origin]
+
+
+@dataclass(frozen=True, slots=True)
+class _DraftPlan:
+    """A plan that is not stored yet.
+
+    ``flying``: the copies in flight of the plan before. ``spent``: the part of the movement budget that the run has
+    used. ``model``: the load model that the plan was made with.
+    """
+
+    plan: Plan
+    flying: States
+    work: EarlierWork
+    origins: Mapping[TopicPartition, Origin]
+    spent: Spent
+    model: LoadModel | None
+
+
+class PlanMaker:
+    """Makes the plans of the cluster with this id. ``known``: the partitions that the rounds have seen.
+
+    ``turns``: those of an inline connection; None for a KafkaConnection.
+    """
+
+    def __init__(
+        self,
+        cluster_id: str,
+        admin: KafkaReader,
+        resources: Resources,
+        stores: Stores,
+        clock: Clock,
+        *,
+        load_models: LoadModels,
+        capacity: ConfiguredCapacity,
+        runs_to_take_over: RunsToTakeOver,
+        known: Callable[[], States],
+        turns: InlineTurns | None,
+    ) -> None:
+        self._cluster_id = cluster_id
+        self._admin = admin
+        self._resources = resources
+        self._stores = stores
+        self._load_models = load_models
+        self._capacity = capacity
+        self._clock = clock
+        self._runs_to_take_over = runs_to_take_over
+        self._known = known
+        self._turns = turns
+        self._matching_turn = turns.matching if turns is not None else None
+        self._one_plan = asyncio.Lock()
+        """Held from the reading of the cluster to the plan. A plan may need hundreds of MB, and users create
+        any number of resources.
+        """
+
+    async def make(
+        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, back: Collection[PartitionMove]
+    ) -> Planned | ContinuedCopies:
+        """Plan from the current state of the cluster, and store the plan.
+
+        The round that takes it opens the run. Partitions that a rollback is moving ``back`` are planned from the target
+        of that rollback. Nothing is stored while copies are in flight that the plan does not continue: they are
+        cancelled first.
+        """
+        async with self._one_plan:
+            now = self._clock.now()  # what is handed over after this is not inherited by this plan
+            draft = await self._draft(rebalance, spec, info, back)
+        plan, flying = draft.plan, draft.flying
+        # Computed once, off the event loop.
+        await asyncio.to_thread(lambda: (plan.hash, plan.broker_changes, plan.replica_moves))
+        continued = await self._continued_copies(rebalance, spec, info, plan, flying)
+        if continued != flying.keys():
+            return ContinuedCopies(planning_hash(spec), continued)
+        await self._refuse_overfull(plan, info, continued | {move.tp for move in back}, spec.goals.disk_limit)
+        run = self._run_of(draft, rebalance, spec, now)
+        made_at = self._clock.now()
+        saving = self._stores.plans.save(run.uid, plan.hash, self._cluster_id, plan, made_at, run.namespace)
+        ref = await _to_the_end(saving)
+        return Planned(run, plan, ref, draft.origins, draft.model, draft.work.taken)
+
+    async def load_model(self, *, needed: bool) -> LoadModel | None:
+        """The load model; None if there is none. A model that may not be used is an error only if it is ``needed``."""
+        try:
+            return await self._load_models(self._cluster_id)
+        except RebalanceError as error:
+            if needed:
+                raise
+            log.warning("the load model of cluster %s is not used: %s", self._cluster_id, error.message)
+            return None
+
+    async def _draft(
+        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, back: Collection[PartitionMove]
+    ) -> _DraftPlan:
+        """The plan with all that it keeps of earlier ones. The readings of a large cluster are freed on return."""
+        read = await asyncio.to_thread(known_ones, await self._admin.describe_partitions(), self._known())
+        flying = copies_of(rebalance, read, info.brokers)
+        work = await earlier_work(rebalance, self._stores, self._runs_to_take_over)
+        refuse_early(work.taken, self._clock.now())
+        let_go = still_copied(work.taken_moves, read)
+        partitions = _planned_from(read, flying, back, let_go)
+        selected = await matched(lambda: select(spec, partitions), self._matching_turn)
+        pinned = await matched(lambda: pinned_topics(spec, selected), self._matching_turn) if spec.topics.pinned else ()
+        theirs = moved_by_others(work.sent, partitions)
+        origins = {tp: origin for tp, origin in work.origins.items() if tp not in theirs}
+        earlier = (*(move for move in work.sent if move.tp not in theirs), *moves_of(work.inherited.values()))
+        refuse_stale(earlier, partitions)
+        await self._refuse_unseen({move.tp for move in earlier} - partitions.keys())
+        dirs = await self._admin.log_dirs(tuple(info.brokers))
+        basis = _PlanBasis(partitions, selected, pinned, dirs, work, origins)
+        made, spent, model = await self._solved(rebalance.desired, spec, info, basis)
+        kept = (*earlier, *await moves_to_keep(self._stores, rebalance, made))
+        made = await asyncio.to_thread(with_earlier_moves, made, kept, partitions, let_go)
+        topics = await asyncio.to_thread(_topics_of, partitions)
+        unmatched = await matched(lambda: tuple(unmatched_patterns(spec.topics, topics)), self._matching_turn)
+        made = replace(made, unmatched=unmatched)
+        log_dirs = LogDirInputs(frozenset(info.brokers), dirs, selected, pinned, partitions, work.log_dirs)
+        plan = await asyncio.to_thread(with_log_dirs, made, spec, log_dirs)
+        return _DraftPlan(plan, flying, work, origins, spent, model)
+
+    async def _solved(
+        self, desired: Desired, spec: KafkaRebalanceSpec, info: ClusterInfo, basis: _PlanBasis
+    ) -> tuple[Plan, Spent, LoadModel | None]:
+        """The planner's answer, what the run has spent of the budget, and the load model."""
+        work, partitions, selected = basis.work, basis.partitions, basis.selected
+        goals = planning_goals(spec.goals)
+        model = await self.load_model(needed=needs_rates(goals.load))
+        loads = await asyncio.to_thread(known_loads, live_sizes(basis.dirs), model, selected)
+        refuse_unknown_sizes(goals, loads, selected)
+        opened = work.opened
+        known = opened.in_direction(basis.origins, back=False).moves if opened is not None else ()
+        named = opened.named if opened is not None else None
+        lists = await self._lists(desired, spec, partitions, (*known, *moves_of(work.inherited.values())), named)
+        min_insync = await self._min_insync(spec, selected)
+        capacities = broker_capacities(self._capacity(), info.brokers, basis.dirs)
+        spent = spent_by(work.begun, work.sent, partitions)
+        inputs = PlanInputs(lists, min_insync, spent, capacities, basis.pinned)
+        # The turn is not held while the cluster is read: its servers could delay those of other namespaces.
+        turn = self._turns.planning() if self._turns is not None else None
+        made = await make_plan(spec, info, selected, loads, inputs, turn)
+        return replace(made, data_source=loads.source), spent, model
+
+    def _run_of(self, draft: _DraftPlan, rebalance: Rebalance, spec: KafkaRebalanceSpec, now: datetime) -> Run:
+        """The run that is opened with the plan: the one that has begun, or a new one."""
+        begun, metadata = draft.work.begun, rebalance.desired.metadata
+        return Run(
+            uid=rebalance.uid,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            cluster_id=self._cluster_id,
+            run_id=begun.run_id if begun else uuid.uuid4().hex,
+            planning_hash=planning_hash(spec),
+            plan_hash=draft.plan.hash,
+            opened_at=begun.opened_at if begun else now,
+            spent=draft.spent,
+            started_at=begun.started_at if begun else self._clock.now() if draft.work.inherited else None,
+        )
+
+    async def _lists(
+        self,
+        desired: Desired,
+        spec: KafkaRebalanceSpec,
+        partitions: Mapping[TopicPartition, PartitionState],
+        earlier: Iterable[PartitionMove],
+        named: Container[TopicPartition] | None,
+    ) -> AssignmentLists:
+        """What the ConfigMap of the spec says now: it is not looked at again before the next plan."""
+        if spec.assignment is None:
+            return AssignmentLists()
+        namespace, ref = desired.metadata.namespace, spec.assignment.config_map_ref
+        text = await self._resources.config_map_key(namespace, ref.name, ref.key)
+        source = f"key {ref.key!r} of ConfigMap {namespace}/{ref.name}"
+        rows = await asyncio.to_thread(read_assignment, text, source)
+        await self._refuse_unseen({row.tp for row in rows} - partitions.keys())
+        return await asyncio.to_thread(lists_for, rows, partitions, earlier, named)
+
+    async def _refuse_unseen(self, missing: Collection[TopicPartition]) -> None:
+        """Transient("MetadataStale") where one of these is there: a broker that does not know a topic proves nothing.
+
+        Left out of a plan, what the run has moved of it would neither be counted nor go back.
+        """
+        if not missing:
+            return
+        found = (await self._admin.describe_partitions({tp.topic for tp in missing})).or_raise()
+        if not found.keys().isdisjoint(missing):
+            raise Transient(Reason.METADATA_STALE, "not every broker reported all topics; reading again", 1.0)
+
+    async def _continued_copies(
+        self,
+        rebalance: Rebalance,
+        spec: KafkaRebalanceSpec,
+        info: ClusterInfo,
+        plan: Plan,
+        copies: Mapping[TopicPartition, PartitionState],
+    ) -> frozenset[TopicPartition]:
+        """Which of the copies in flight the plan continues."""
+        opened = rebalance.record.loaded_run
+        if not copies or opened is None:
+            return frozenset()
+        part = replace(plan, partitions=tuple(p for p in plan.partitions if p.tp in copies))
+        moves = loaded_run_of(opened.run, part, "", rebalance.record.origins).moves
+        min_insync = await self._read_min_insync({tp.topic for tp in copies})
+        return continued_copies(moves, copies, info.brokers, min_insync, spec.execution.parallel_replica_count)
+
+    async def _refuse_overfull(
+        self, plan: Plan, info: ClusterInfo, copies: Collection[TopicPartition], limit: int | None
+    ) -> None:
+        """If the free space is not known the plan is accepted: each copy is checked against the disks again."""
+        if not plan.replica_moves:
+            return
+        try:
+            dirs = await self._admin.log_dirs(tuple(info.brokers))
+        except RebalanceError as error:
+            log.warning("what is free on disk is not known: %s", error.message)
+            return
+        await asyncio.to_thread(refuse_overfull, plan, dirs, copies, limit)
+
+    async def _min_insync(
+        self, spec: KafkaRebalanceSpec, selected: Mapping[TopicPartition, PartitionState]
+    ) -> dict[str, int]:
+        """By topic, where the replication factor is to change; it must not fall below."""
+        if spec.replication_factor is None:
+            return {}
+        return await self._read_min_insync({tp.topic for tp in selected})
+
+    async def _read_min_insync(self, topics: Collection[str]) -> dict[str, int]:
+        configs = (await self._admin.topic_configs(set(topics), [_MIN_INSYNC])).or_raise()
+        return {topic: int(found[_MIN_INSYNC].value or 1) for topic, found in configs.items()}
+
+
+async def _to_the_end(saving: Coroutine[Any, Any, str]) -> str:
+    """The result. A cancellation waits for the end, because requests under way are carried out all the same."""
+    task = asyncio.create_task(saving)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+def _planned_from(read: States, flying: States, back: Collection[PartitionMove], let_go: States) -> States:
+    """The partitions that the plan starts from: without copies of earlier plans, and after the rollback ``back``."""
+    partitions = {**read, **_all_cancelled(flying)} if flying else read
+    partitions = {**partitions, **as_rolled_back(back, partitions)} if back else partitions
+    return {**partitions, **_all_cancelled(let_go)} if let_go else partitions
+
+
+def _all_cancelled(states: States) -> States:
+    return {tp: as_if_cancelled(state) for tp, state in states.items()}
+
+
+def _topics_of(partitions: Iterable[TopicPartition]) -> set[str]:
+    return {tp.topic for tp in partitions}

@@ -1,0 +1,78 @@
+"""The partitions that specs select: matched beside the rounds, and once for each reading."""
+
+import asyncio
+import threading
+
+from kafka_rebalance.api import topic_patterns
+from kafka_rebalance.heartbeat import heard_by
+from kafka_rebalance.model.topology import PartitionState, TopicPartition
+from kafka_rebalance.reconcile.observe import selected_partitions
+from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
+from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+
+T, U = TopicPartition("t", 0), TopicPartition("u", 0)
+EVERYTHING = {tp: PartitionState(tp, "id", (1,), frozenset({1}), None) for tp in (T, U)}
+
+
+def body(uid, *topics):
+    metadata = {"name": uid, "namespace": "kafka", "uid": uid}
+    return {"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "k:1"}, "topics": {"include": list(topics)}}}
+
+
+async def test_each_is_a_beat(monkeypatch):
+    """Many that take seconds each are no round that hangs, for which the operator would be restarted."""
+    selected, beats, loops = SelectedPartitions(None), [], []
+    select = selected_partitions.select
+
+    def noted(*arguments):
+        try:
+            loops.append(asyncio.get_running_loop())
+        except RuntimeError:
+            loops.append(None)
+        return select(*arguments)
+
+    monkeypatch.setattr(selected_partitions, "select", noted)
+    rebalances = [Rebalance.of(body("a", "t")), Rebalance.of(body("b", "u")), Rebalance.of(body("c", "t"))]
+    with heard_by(lambda: beats.append(1)):
+        await selected.read(rebalances, EVERYTHING)
+        await selected.read(rebalances, EVERYTHING)
+    assert selected.of(rebalances, EVERYTHING) == {"a": {T}, "b": {U}, "c": {T}}
+    assert (len(beats), loops) == (2, [None, None])
+
+
+async def test_inline_connections_share_one_thread(monkeypatch):
+    """What they match occupies none of the threads that serve all clusters."""
+    names, select = [], selected_partitions.select
+
+    def noted(*arguments):
+        names.append(threading.current_thread().name)
+        return select(*arguments)
+
+    monkeypatch.setattr(selected_partitions, "select", noted)
+    turn = AllInlineTurns().of("kafka").matching
+    for _ in range(3):
+        await SelectedPartitions(turn).read([Rebalance.of(body("a", "t"))], EVERYTHING)
+    await SelectedPartitions(None).read([Rebalance.of(body("a", "t"))], EVERYTHING)
+    assert names[:3] == ["inline-topics_0"] * 3
+    assert not names[3].startswith("inline")
+
+
+async def test_one_that_was_edited_meanwhile():
+    """It counts as selecting everything for this round: nothing is matched in the event loop."""
+    selected = SelectedPartitions(None)
+    one, other = Rebalance.of(body("a", "t")), Rebalance.of(body("b", "u"))
+    await selected.read([one, other], EVERYTHING)
+    one.see(body("a", "u", "v"))
+    assert selected.of([one, other], EVERYTHING) == {"a": {T, U}, "b": {U}}
+    await selected.read([one, other], EVERYTHING)
+    assert selected.of([one, other], EVERYTHING) == {"a": {U}, "b": {U}}
+
+
+async def test_one_that_takes_long_selects_nothing(monkeypatch):
+    """Its plan is refused; the others go on."""
+    monkeypatch.setattr(topic_patterns, "_too_slow", type(topic_patterns._too_slow)())
+    monkeypatch.setattr(topic_patterns, "_MOST_SECONDS", -1.0)
+    selected, rebalances = SelectedPartitions(None), [Rebalance.of(body("a", "t"))]
+    await selected.read(rebalances, EVERYTHING)
+    assert selected.of(rebalances, EVERYTHING) == {"a": frozenset()}

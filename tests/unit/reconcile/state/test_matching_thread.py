@@ -1,0 +1,62 @@
+"""The thread in which topics of inline connections are matched: waits, turns and cancellation."""
+
+import asyncio
+import threading
+from functools import partial
+
+import pytest
+
+from kafka_rebalance.heartbeat import heard_by
+from kafka_rebalance.reconcile.state import matching_thread
+from kafka_rebalance.reconcile.state.matching_thread import matched
+from kafka_rebalance.reconcile.state.namespace_turns import NamespaceTurns
+
+
+@pytest.fixture
+def turns():
+    """The turns of all namespaces."""
+    return NamespaceTurns()
+
+
+@pytest.fixture
+async def busy(turns):
+    """Set it to end the work that occupies the thread."""
+    free = threading.Event()
+    before = asyncio.create_task(matched(partial(free.wait, 60), partial(turns.of, "first")))
+    await asyncio.sleep(0)
+    yield free
+    free.set()
+    assert await before
+
+
+async def test_waiting_for_the_thread_is_a_beat(turns, busy, monkeypatch):
+    """The work of others in the queue may take minutes."""
+    monkeypatch.setattr(matching_thread, "_BEAT_SECONDS", 0.01)
+    beats = []
+    with heard_by(lambda: beats.append(1) or (busy.set() if len(beats) == 3 else None)):
+        assert await matched(lambda: 7, partial(turns.of, "a")) == 7
+    assert len(beats) >= 3
+
+
+async def test_a_wait_that_is_cancelled(turns, busy):
+    """Work that has not started is not done any more."""
+    done = []
+    for namespace in ("first", "a"):
+        waiting = asyncio.create_task(matched(lambda: done.append(1), partial(turns.of, namespace)))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait({waiting})
+    busy.set()
+    assert await matched(lambda: 7, partial(turns.of, "a")) == 7
+    assert not done
+
+
+async def test_namespaces_take_turns(turns, busy):
+    """A namespace with many slow matches delays a match of another namespace by only one."""
+    done = []
+    async with asyncio.TaskGroup() as waiting:
+        for namespace in ("a", "a", "a", "b", "first"):
+            waiting.create_task(matched(partial(done.append, namespace), partial(turns.of, namespace)))
+        await asyncio.sleep(0)
+        busy.set()
+    assert done == ["a", "b", "first", "a", "a"]

@@ -1,0 +1,149 @@
+"""Kafka may execute a call some seconds after it failed without an answer. No run ends before that is over.
+
+Recorded: the controller hangs, the call fails, and is executed when the controller continues
+(`test_outage.py::TestControllerLost`).
+"""
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.unit.reconcile.log_dir_runs import A, B, C, jbod, only_log_dirs, places
+from tests.unit.reconcile.renamed_resources import FAST, Renamed
+
+from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kafka.ports import CALL_SECONDS, LogDirCode
+
+LATE_SECONDS = CALL_SECONDS - 2
+
+
+class Hanging(KafkaInMemory):
+    """The first call with the list ``lost`` for a partition fails, and is executed ``LATE_SECONDS`` later."""
+
+    lost, held = None, None
+
+    async def alter_reassignments(self, orders):
+        if self.lost in [None if to is None else list(to) for to in orders.values()]:
+            self.lost, self.held = None, dict(orders)
+            raise Transient("KafkaUnreachable", "no answer")
+        return await super().alter_reassignments(orders)
+
+
+@pytest.fixture(params=[False, True], ids=["", "killed"])
+def without_answer(request):
+    """A run that leads t-0 from broker 1 to 2, up to the call without an answer. Then the operator may be killed."""
+
+    async def run_up_to(call):
+        kafka = Hanging((1, 2), t=[[1]])
+        operator = OperatorInMemory(kafka)
+        operator.assign(("t", 0, [2]), throttle={"unlimited": True})
+        kafka.lost = call
+        await operator.until_true(lambda: kafka.held is not None)
+        if request.param:
+            operator.restart()
+        return operator
+
+    return run_up_to
+
+
+@pytest.fixture(params=["raised", "in the answer"])
+def no_answer(request):
+    """How the client says that a call between log dirs got no answer."""
+
+    async def altered(orders):
+        if request.param == "raised":
+            raise Transient("KafkaUnreachable", "no answer")
+        return dict.fromkeys(orders, LogDirCode.UNKNOWN)
+
+    return altered
+
+
+async def executed_late(operator):
+    for _ in range(int(LATE_SECONDS)):
+        await operator.round()
+    await KafkaInMemory.alter_reassignments(operator.kafka, operator.kafka.held)
+
+
+async def test_a_success(without_answer):
+    """The call is repeated, and the partition arrives. Then the first call adds broker 1 again."""
+    operator = await without_answer([1, 2])
+    await executed_late(operator)
+    await operator.until("Succeeded")
+    assert operator.kafka.lists("t") == [[2]]
+
+
+async def test_a_deletion(without_answer):
+    """The new replica is removed. Then the call that removes the original replica is executed."""
+    operator = await without_answer([2])
+    operator.delete()
+    await executed_late(operator)
+    await operator.until_true(lambda: not operator.engine.rebalances)
+    assert operator.kafka.lists("t") == [[1]]
+
+
+async def test_a_success_of_the_heir():
+    """The run is let go before its call is executed. The resource that takes over leaves the partition where it is."""
+    kafka = Hanging((1, 2), t=[[1]])
+    kafka.lost = [1, 2]
+    operator = Renamed(kafka)
+    operator.assign(("t", 0, [2]), throttle=FAST)
+    await operator.until_true(lambda: kafka.held is not None)
+    operator.apply_another(throttle=FAST, brokers={"include": [1]}, replicationFactor=1, takesOver="r")
+    operator.delete()
+    await operator.round()
+    operator.order(LET_GO_ANNOTATION, "true")
+    await executed_late(operator)
+    assert not operator.exists("r")
+    await operator.until_true(lambda: operator.state_of() == "Succeeded")
+    assert kafka.lists("t") == [[1]]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_move_between_log_dirs(no_answer, killed, monkeypatch):
+    """An edit leaves the replicas where they are. Then the call that moves them is executed."""
+    kafka, held = jbod(), {}
+    kafka.crawling = {1}
+    operator = OperatorInMemory(kafka)
+    only_log_dirs(operator)
+
+    async def altered(orders):
+        held.update(orders)
+        return await no_answer(orders)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kafka, "alter_log_dirs", altered)
+        await operator.until_true(lambda: bool(held))
+    if killed:
+        operator.restart()
+    operator.edit(goals={"logDirs": {"band": "10%", "drain": [{"broker": 1, "path": path} for path in (B, C)]}})
+    for _ in range(int(LATE_SECONDS)):
+        await operator.round()
+    await kafka.alter_log_dirs(held)
+    await operator.until_closed()
+    assert kafka.future == {}
+    assert places(kafka) == [A] * 6
+
+
+async def test_a_placement(no_answer, monkeypatch):
+    """An edit leaves the new replicas in the first log dir of broker 2. Then they are placed in the others."""
+    kafka, held = jbod(brokers=(1, 2)), {}
+    operator = OperatorInMemory(kafka)
+    alter_log_dirs = kafka.alter_log_dirs
+
+    async def altered(orders):
+        if any(broker == 1 for _, broker in orders):
+            return await alter_log_dirs(orders)
+        held.update(orders)
+        return await no_answer(orders)
+
+    operator.apply(goals={"logDirs": {}})
+    with monkeypatch.context() as patched:
+        patched.setattr(kafka, "alter_log_dirs", altered)
+        await operator.until_true(lambda: bool(held))
+    drained = [{"broker": broker, "path": path} for broker in kafka.dirs for path in (B, C)]
+    operator.edit(goals={"logDirs": {"drain": drained}})
+    for _ in range(int(LATE_SECONDS)):
+        await operator.round()
+    await kafka.alter_log_dirs(held)
+    await operator.until_closed()
+    assert kafka.bytes_in(2) == {A: 300, B: 0, C: 0}

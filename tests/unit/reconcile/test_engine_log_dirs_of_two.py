@@ -1,0 +1,52 @@
+"""Two rebalances that move replicas between log dirs, at the same time or one after the other."""
+
+import pytest
+from tests.unit.reconcile.log_dir_runs import ONE, A, B, C, jbod, only_log_dirs, places
+from tests.unit.reconcile.renamed_resources import Renamed
+
+from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION, REBALANCES, UNDO_ANNOTATION
+
+
+async def test_one_ends_while_the_other_copies():
+    """A reading for one says nothing about the other.
+
+    A decommission moves its replicas to brokers 1 and 2. Broker 1 has copies of the other one for a long time.
+    """
+    kafka = jbod((1, 2, 3), u=[[3]] * 4)
+    kafka.crawling = {ONE}
+    operator = Renamed(kafka)
+    only_log_dirs(operator, topics={"include": ["t"]})
+    await operator.until_true(lambda: len(kafka.future) == 4)
+    goals = {"logDirs": {"band": "10%"}}
+    operator.apply_another(topics={"include": ["u"]}, brokers={"decommission": [3]}, goals=goals)
+    for _ in range(40):
+        await operator.round()
+    status = operator.kube.resources[REBALANCES, "kafka", "new"]["status"]
+    assert (operator.state_of("new"), status.get("skipped", [])) == ("Succeeded", [])
+    assert (operator.state, len(kafka.future)) == ("Rebalancing", 4)
+
+
+@pytest.mark.parametrize("then", ["undo", "deletion"])
+async def test_copies_in_flight_of_a_run_that_was_let_go(then):
+    """The resource that takes over goes on with them. An undo or its deletion restores the log dirs from before."""
+    kafka = jbod()
+    kafka.crawling = {ONE}
+    operator = Renamed(kafka)
+    only_log_dirs(operator)
+    await operator.until_true(lambda: len(kafka.future) == 4)
+    operator.apply_another(strategy="LogDirs", goals={"logDirs": {"band": "10%"}}, takesOver="r")
+    operator.delete()
+    await operator.round()
+    operator.order(LET_GO_ANNOTATION, "true")
+    await operator.until_true(lambda: operator.state_of() == "Rebalancing")
+    if then == "deletion":
+        operator.delete_another()
+        await operator.until_true(lambda: not operator.engine.rebalances)
+        assert kafka.future == {}
+    else:
+        kafka.copied()
+        await operator.until_true(lambda: operator.state_of() == "Succeeded")
+        assert kafka.bytes_in(1) == {A: 200, B: 200, C: 200}
+        operator.order_another(UNDO_ANNOTATION, operator.engine.rebalances["u-new"].record.run.plan_hash)
+        await operator.until_true(lambda: operator.state_of() == "Undone")
+    assert places(kafka) == [A] * 6

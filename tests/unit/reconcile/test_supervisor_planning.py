@@ -1,0 +1,109 @@
+"""Whose plans have limits and wait for their turn: those of clusters that inline connections lead to."""
+
+import asyncio
+import threading
+from contextlib import nullcontext
+
+import pytest
+from tests.fakes.shared_clusters import REF, Cluster, SharedClusters
+
+from kafka_rebalance.api.topic_patterns import TopicFilter
+from kafka_rebalance.planning.planner import plan
+from kafka_rebalance.reconcile.runs import plan_maker, plan_request
+from kafka_rebalance.reconcile.state.namespace_turns import NamespaceTurns
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_servers_of_a_kafka_connection_are_trusted(monkeypatch, trusted):
+    """Only administrators create one."""
+    make_plan, turns = plan_maker.make_plan, []
+
+    async def observed(*arguments):
+        turns.append(arguments[-1])
+        return await make_plan(*arguments)
+
+    monkeypatch.setattr(plan_maker, "make_plan", observed)
+    clusters = SharedClusters()
+    if trusted:
+        clusters.connection()
+        clusters.create("r", kafka=REF, brokers={"decommission": [1]})
+    else:
+        clusters.create("r", brokers={"decommission": [1]})
+    clusters.see()
+    await clusters.until(lambda: clusters.state("r") == "Succeeded")
+    await clusters.supervisors[0].stop()
+    assert turns
+    assert all((turn is None) is trusted for turn in turns)
+
+
+async def test_all_inline_connections_wait_for_one_another(monkeypatch):
+    """Any number of servers may each claim a cluster that is hard to plan. Each namespace has a turn of its own."""
+    planning, together, namespaces = [], [], set()
+    of = NamespaceTurns.of
+
+    def turn_of(turns, namespace):
+        namespaces.add(namespace)
+        return of(turns, namespace)
+
+    async def planned(request, turn=None):
+        async with turn or nullcontext():
+            planning.append(request)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            together.append(len(planning))
+            planning.remove(request)
+            return plan(request)
+
+    monkeypatch.setattr(NamespaceTurns, "of", turn_of)
+    monkeypatch.setattr(plan_request, "run_planner", planned)
+    clusters = SharedClusters()
+    for name in "abc":
+        clusters.servers[name] = Cluster([1, 2], t=[[1], [1]])
+        clusters.servers[name].cluster_id = name
+        clusters.create(name, server=name)
+    clusters.see()
+    await clusters.until(lambda: len(together) == 3)
+    await clusters.supervisors[0].stop()
+    assert together == [1, 1, 1]
+    assert namespaces == {"a", "b", "c"}
+
+
+async def test_all_inline_connections_match_topics_in_turn(monkeypatch):
+    """There is one thread for all of them, and a namespace may have many connections with slow matches."""
+    turns, of = [], NamespaceTurns.of
+
+    def turn_of(queue, namespace):
+        turns.append((queue, namespace))
+        return of(queue, namespace)
+
+    monkeypatch.setattr(NamespaceTurns, "of", turn_of)
+    clusters = SharedClusters()
+    for name in "ab":
+        clusters.servers[name] = Cluster([1, 2], t=[[1], [1]])
+        clusters.servers[name].cluster_id = name
+        clusters.create(name, server=name)
+    clusters.connection()
+    clusters.create("c", kafka=REF)
+    clusters.see()
+    await clusters.until(lambda: all(clusters.state(name) == "Succeeded" for name in "abc"))
+    await clusters.supervisors[0].stop()
+    assert {namespace for _, namespace in turns} == {"a", "b"}
+    assert len({queue for queue, _ in turns}) == 2  # one for plans, one for matching
+    assert len(turns) >= 6  # the selected topics, and the expressions that match none
+
+
+async def test_all_topics_of_inline_connections_are_matched_in_their_thread(monkeypatch):
+    """Those that are pinned too, and those of brokers that are to be empty at the end."""
+    threads, matches = set(), TopicFilter.matches
+
+    def noted(selected, topic):
+        threads.add(threading.current_thread().name)
+        return matches(selected, topic)
+
+    monkeypatch.setattr(TopicFilter, "matches", noted)
+    clusters = SharedClusters()
+    clusters.create("r", brokers={"decommission": [1]}, topics={"pinned": ["u"]})
+    clusters.see()
+    await clusters.until(lambda: clusters.state("r") == "Succeeded")
+    await clusters.supervisors[0].stop()
+    assert threads == {"inline-topics_0"}

@@ -1,0 +1,35 @@
+"""A throttle ledger that is not as it was written is refused: nothing is guessed."""
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.execution.ledger import Ledger
+from kafka_rebalance.execution.ledger_json import ledger_to_json
+from kafka_rebalance.kube.store import LedgerStore
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, stored_ledger
+
+
+@pytest.fixture
+async def kube():
+    """An API server with the ledger of cluster c."""
+    kube = KubeInMemory()
+    await LedgerStore(kube).save("c", ledger_to_json(Ledger(cordons=frozenset({BrokerId(4)}))))
+    return kube
+
+
+class TestStored:
+    async def test_as_it_was_written(self, kube):
+        assert await stored_ledger(LedgerStore(kube), "c") == Ledger(cordons=frozenset({BrokerId(4)}))
+        assert await stored_ledger(LedgerStore(kube), "other") is None
+
+    async def test_incomplete(self, kube):
+        """The message says what is wrong with the record, and what to do."""
+        (record,) = kube.config_maps.values()
+        record["binaryData"] = {}
+        with pytest.raises(Permanent) as refused:
+            await LedgerCache("c", LedgerStore(kube)).load()
+        assert refused.value.reason == "ThrottleLedgerDamaged"
+        assert "of cluster c cannot be read (ConfigMap " in refused.value.message
+        assert "do not have the content that was written); restore it, or delete it after" in refused.value.message
