@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka_rebalance.api.execution_spec import DeletionPolicy
-from kafka_rebalance.api.v1alpha1 import PLANNING_FIELDS, REBALANCES, UNDO_ANNOTATION, parse_metadata
+from kafka_rebalance.api.v1alpha1 import GROUP, PLANNING_FIELDS, REBALANCES, UNDO_ANNOTATION, parse_metadata
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kube.directory_objects import DirectoryObjects
 from kafka_rebalance.kube.objects import Json
@@ -16,12 +16,15 @@ from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reasons import Reason
 
+_ROLLBACK_ANNOTATION = f"{GROUP}/rollback-ordered"
+"""On a resource with this annotation, the deletion policy of the file does not count: a rollback was ordered."""
+
 
 @dataclass(frozen=True, slots=True)
 class LocalOrder:
     """``back``: roll back. ``undo``: the hash of the plan whose run has succeeded and is to be undone first.
 
-    ``cancelled``: a command has deleted the resource, so its deletion policy applies.
+    ``cancelled``: only a command has deleted the resource, so its deletion policy applies.
     """
 
     back: bool = False
@@ -29,17 +32,21 @@ class LocalOrder:
     cancelled: bool = False
 
     def manifest(self, wanted: Mapping[str, Any], stored: Json | None) -> Mapping[str, Any]:
-        """The resource to apply. On the way back, what is planned stays as it was when it was carried out."""
-        if not self.back or stored is None:
+        """The resource to apply. A rollback keeps the planning fields of the stored resource."""
+        if stored is None:
             return wanted
+        if not self.back:
+            ordered = _ROLLBACK_ANNOTATION in stored["metadata"].get("annotations", {})
+            return _annotated(wanted, None) if ordered else wanted
         spec = {name: value for name, value in wanted["spec"].items() if name not in PLANNING_FIELDS}
         spec |= {name: value for name, value in stored["spec"].items() if name in PLANNING_FIELDS}
-        if not self.cancelled:
-            spec["deletionPolicy"] = DeletionPolicy.ROLLBACK.value
-        return {**wanted, "spec": spec}
+        if self.cancelled:
+            return {**wanted, "spec": spec}
+        spec["deletionPolicy"] = DeletionPolicy.ROLLBACK.value
+        return {**_annotated(wanted, "ordered"), "spec": spec}
 
     async def give(self, kube: DirectoryObjects, namespace: str, name: str) -> None:
-        """LocalOrder the undo, or the deletion of the resource."""
+        """Order the undo, or the deletion of the resource."""
         body = await kube.get(REBALANCES, namespace, name) if self.back else None
         if body is None:
             return
@@ -47,6 +54,11 @@ class LocalOrder:
             await kube.annotate(REBALANCES, namespace, name, body["metadata"]["uid"], {UNDO_ANNOTATION: self.undo})
         else:
             await kube.delete_resource(REBALANCES, namespace, name, body["metadata"]["uid"])
+
+
+def _annotated(manifest: Mapping[str, Any], value: str | None) -> Mapping[str, Any]:
+    annotations = {**manifest["metadata"].get("annotations", {}), _ROLLBACK_ANNOTATION: value}
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}
 
 
 async def order_of(kube: DirectoryObjects, namespace: str, name: str, *, back: bool) -> LocalOrder | None:
@@ -62,7 +74,8 @@ async def order_of(kube: DirectoryObjects, namespace: str, name: str, *, back: b
     if not back and (not begun or partially):
         return LocalOrder()
     if metadata.deleting or run is None:
-        return LocalOrder(back=True, cancelled=metadata.deleting and not back)
+        ordered = back or _ROLLBACK_ANNOTATION in body["metadata"].get("annotations", {})
+        return LocalOrder(back=True, cancelled=metadata.deleting and not ordered)
     return LocalOrder(back=True, undo=_undo(run, f"{namespace}/{name}"))
 
 

@@ -24,7 +24,7 @@ def observed(admin: KafkaAdmin, metrics: KafkaCallMetrics) -> KafkaAdmin:
 
 
 class _ObservedAdmin:
-    """The id of the cluster is known from the first ``describe_cluster`` on."""
+    """The id of the cluster is the answer to the first ``describe_cluster``."""
 
     def __init__(self, admin: KafkaAdmin, metrics: KafkaCallMetrics) -> None:
         self._admin = admin
@@ -33,7 +33,9 @@ class _ObservedAdmin:
 
     async def describe_cluster(self) -> ports.ClusterInfo:
         info = await self._called("describe_cluster", self._admin.describe_cluster())
-        self._cluster_id = info.cluster_id
+        if not self._cluster_id:
+            self._cluster_id = info.cluster_id
+            self._metrics.connected(self._cluster_id)
         return info
 
     async def describe_partitions(
@@ -96,7 +98,12 @@ class _ObservedAdmin:
         return await self._changed("alter_broker_configs", about, self._admin.alter_broker_configs(changes))
 
     async def close(self) -> None:
-        await self._admin.close()
+        try:
+            await self._admin.close()
+        finally:
+            cluster_id, self._cluster_id = self._cluster_id, ""
+            if cluster_id:
+                self._metrics.closed(cluster_id)
 
     async def _changed(
         self, call: str, about: Mapping[K, Mapping[str, object]], answer: Coroutine[Any, Any, dict[K, V]]

@@ -39,6 +39,7 @@ from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME, LeaseHolder
 from kafka_rebalance.model.bulk import collect_rarely
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.engines import ConnectAs
 from kafka_rebalance.reconcile.supervisor import Supervisor
 from kafka_rebalance.telemetry.exposition import SampleCollector, process_registry
 from kafka_rebalance.telemetry.kafka_call_metrics import KafkaCallMetrics
@@ -167,49 +168,18 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     fence = Fence(parts.lease.is_leader)
     kube = KubeClient.connect(settings.own_namespace, before_write=fence.check)
     history = RunHistoryFiles(settings.history, settings.load_models)
-    calls = KafkaCallMetrics(parts.registry)
     isolated = IsolatedClients()
-
-    def connected(connection: ConnectionSettings, owner: Owner) -> KafkaAdmin:
-        """The servers of a KafkaConnection are trusted. Any other server might crash the process of its client."""
-        if owner.connection:
-            return observed(connect(connection, fence), calls)
-        return observed(isolated.connect(connection, fence, owner.namespace), calls)
-
     parts.supervisor = supervisor = Supervisor(
         kube,
-        connected,
+        _clients(isolated, fence, KafkaCallMetrics(parts.registry)),
         LoadModelFiles(settings.load_models, clock.now),
         clock,
         inline=not settings.require_connections,
         history=history,
     )
-
-    def seen(plural: str, body: dict[str, Any], deleted: bool) -> None:
-        supervisor.seen(plural, body, deleted=deleted)
-
     parts.stage = Stage.LEADING
     await supervisor.start()
-    while True:
-        await _first_of(_listed(settings.namespaces, supervisor), stop.wait(), _ended(keeping))
-        if stop.is_set() or keeping.done():
-            break
-        parts.watch = watch = Watch(settings.namespaces, seen)
-        watch.start()
-        await _first_of(
-            _log_when_ready(watch, settings.namespaces),
-            _overlooking(watch, settings.namespaces, supervisor),
-            stop.wait(),
-            watch.failed.wait(),
-            _ended(keeping),
-        )
-        # Stopped before the supervisor: what it sees after that would start engines again.
-        await watch.stop()
-        parts.watch = None
-        if stop.is_set() or keeping.done() or (watch.failed.is_set() and not watch.kind_gone):
-            break
-        if watch.kind_gone:
-            log.warning("a CRD was deleted: watching again when every kind can be listed")
+    await _watch(settings.namespaces, parts, supervisor, stop, keeping)
     parts.stage = Stage.STOPPING
     await supervisor.stop()
     await fence.wait_until_idle()
@@ -222,6 +192,51 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     if stop.is_set():
         return None
     return lost or Permanent(Reason.WATCH_ENDED, "the API server can no longer be watched; see the log above")
+
+
+def _clients(isolated: IsolatedClients, fence: Fence, calls: KafkaCallMetrics) -> ConnectAs:
+    """The servers of a KafkaConnection are trusted. Any other server might crash the process of its client."""
+
+    def connected(connection: ConnectionSettings, owner: Owner) -> KafkaAdmin:
+        if owner.connection:
+            return observed(connect(connection, fence), calls)
+        return observed(isolated.connect(connection, fence, owner.namespace), calls)
+
+    return connected
+
+
+async def _watch(
+    namespaces: Sequence[str],
+    parts: _Parts,
+    supervisor: Supervisor,
+    stop: asyncio.Event,
+    keeping: asyncio.Task[None],
+) -> None:
+    """Watch until a signal, the loss of the lease (``keeping`` ends) or a failure; after the loss of a CRD, again."""
+
+    def seen(plural: str, body: dict[str, Any], deleted: bool) -> None:
+        supervisor.seen(plural, body, deleted=deleted)
+
+    while True:
+        await _first_of(_listed(namespaces, supervisor), stop.wait(), _ended(keeping))
+        if stop.is_set() or keeping.done():
+            return
+        parts.watch = watch = Watch(namespaces, seen)
+        watch.start()
+        await _first_of(
+            _log_when_ready(watch, namespaces),
+            _overlooking(watch, namespaces, supervisor),
+            stop.wait(),
+            watch.failed.wait(),
+            _ended(keeping),
+        )
+        # Stopped before the supervisor: what it sees after that would start engines again.
+        await watch.stop()
+        parts.watch = None
+        if stop.is_set() or keeping.done() or (watch.failed.is_set() and not watch.kind_gone):
+            return
+        if watch.kind_gone:
+            log.warning("a CRD was deleted: watching again when every kind can be listed")
 
 
 async def _listed(namespaces: Sequence[str], supervisor: Supervisor) -> None:

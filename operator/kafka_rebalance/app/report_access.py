@@ -38,6 +38,8 @@ class ReportAccess:
 
     async def of(self, token: str, namespace: str, name: str) -> Access:
         """Passes on the errors of the API server's client; errors are not cached."""
+        if not token.isascii():
+            return Access.UNKNOWN_TOKEN
         # A hash, so that tokens do not stay in the memory of the operator.
         key = hashlib.sha256(f"{namespace}/{name}/{token}".encode()).digest()
         answer, until = self._answers.get(key, (Access.BUSY, float("-inf")))

@@ -167,6 +167,8 @@ def _settings(*, clusterwide: bool) -> kopf.OperatorSettings:
     settings.watching.server_timeout = 300
     settings.watching.client_timeout = 330
     settings.watching.connect_timeout = 10
+    # Users may fill each resource up to 1.5 MB, and kopf would read all at once.
+    settings.watching.chunk_size = 50
     settings.networking.error_backoffs = [0.5, 1, 2, 4, 8]
     # Not the name of our finalizer: kopf removes its own wherever it does not need it.
     settings.persistence.finalizer = f"{GROUP}/kopf-unused"

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import date
 
 from kafka_rebalance.app.load_model_files import CLUSTER_ID
 from kafka_rebalance.errors import RebalanceError
@@ -13,6 +15,10 @@ log = logging.getLogger(__name__)
 
 _MOST_WAITING = 100
 """Runs that are not written yet. A store that hangs costs the newer ones, not memory without end."""
+_MOST_STEPS_A_DAY = 2_000_000
+"""Of one namespace, about 50 MB: with servers of its own it can end any number of runs, and all share the lake."""
+_STEPS_OF_A_FILE = 500
+"""A file without steps is as large as this number of steps."""
 _CLOSE_SECONDS = 5.0
 _READ_SECONDS = 60.0
 
@@ -28,6 +34,8 @@ class RunHistoryFiles:
         self._place = place
         self._models = models
         self._waiting: set[Future[None]] = set()
+        self._day = date.min
+        self._steps = Counter[str]()
         # A thread of its own: a store that hangs must not use up those of the event loop.
         self._thread = ThreadPoolExecutor(1, "run-history")
         self._reader = ThreadPoolExecutor(1, "durations")
@@ -38,6 +46,12 @@ class RunHistoryFiles:
             return
         if len(self._waiting) >= _MOST_WAITING:
             log.warning("run %s is not in the history: %d others wait for the store", record.run_id, _MOST_WAITING)
+            return
+        if not self._has_room(record):
+            log.warning(
+                "run %s is not in the history: namespace %s had %d steps today, the most that are kept of a namespace",
+                *(record.run_id, record.namespace, self._steps[record.namespace]),
+            )
             return
         writing = self._thread.submit(self._write, self._place, record)
         self._waiting.add(writing)
@@ -66,6 +80,16 @@ class RunHistoryFiles:
             await asyncio.wait(waiting, timeout=_CLOSE_SECONDS)
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._reader.shutdown(wait=False, cancel_futures=True)
+
+    def _has_room(self, record: RunRecord) -> bool:
+        """Counts the run if its namespace has not written too much on that day."""
+        if record.ended_at.date() != self._day:
+            self._day, self._steps = record.ended_at.date(), Counter()
+        cost = len(record.steps) + _STEPS_OF_A_FILE
+        if self._steps[record.namespace] + cost > _MOST_STEPS_A_DAY:
+            return False
+        self._steps[record.namespace] += cost
+        return True
 
     def _write(self, place: str, record: RunRecord) -> None:
         # Imported where it is used: an operator without a history does not pay for pyarrow.

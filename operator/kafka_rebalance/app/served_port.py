@@ -35,7 +35,10 @@ async def served_at(
     app = web.Application()
     for path, handler in routes.items():
         app.router.add_get(path, handler)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
+    # Without lingering: aiohttp would keep a connection for 10 s after its end, for the rest of an unread body.
+    runner = web.AppRunner(
+        app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS, lingering_time=0
+    )
     await runner.setup()
     try:
         try:
@@ -52,16 +55,24 @@ async def served_at(
 
 def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
     """The factory of the connections of the server: at most ``_MOST_CONNECTIONS``, for ``_CONNECTION_SECONDS`` each."""
-    loop, latest = asyncio.get_running_loop(), deque[web.RequestHandler]()
+    loop, latest = asyncio.get_running_loop(), deque[tuple[web.RequestHandler, float]]()
 
     def connection() -> asyncio.Protocol:
         # The oldest one is closed, not the new one: idle connections must not keep other clients out.
         if len(latest) == _MOST_CONNECTIONS:
-            _abort(latest.popleft())
+            _abort(latest.popleft()[0])
         made = cast("web.Server", runner.server)()
-        latest.append(made)
-        loop.call_later(_CONNECTION_SECONDS, _abort, made)
+        latest.append((made, loop.time() + _CONNECTION_SECONDS))
+        if len(latest) == 1:
+            loop.call_at(latest[0][1], expire)
         return made
+
+    # One timer for all: a timer for each would keep a closed connection, with what it has sent, in memory until then.
+    def expire() -> None:
+        while latest and latest[0][1] <= loop.time():
+            _abort(latest.popleft()[0])
+        if latest:
+            loop.call_at(latest[0][1], expire)
 
     return connection
 

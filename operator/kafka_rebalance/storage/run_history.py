@@ -5,6 +5,7 @@
 A file appears as a whole or not at all, so a reader needs no manifest.
 """
 
+from collections.abc import Sequence
 from datetime import UTC
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +19,10 @@ from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.storage.locations import Location, store_failed, write_whole
 
 VERSION = 1
+MOST_RUNS = 500
+"""How many runs of a cluster, the newest ones, durations are learnt from: a cluster changes."""
+_PIECE = 20_000
+"""Steps that are made rows at a time: rows need ten times the memory of the file."""
 _TIME = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
     [
@@ -53,12 +58,15 @@ def write_run(location: Location, record: RunRecord) -> str:
     name = f"{end.strftime('%Y%m%dT%H%M%SZ')}-{quote(record.run_id, safe='')}.parquet"
     path = f"steps/cluster={quote(record.cluster_id, safe='')}/date={end.date().isoformat()}/{name}"
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(_rows(record), schema=SCHEMA), sink, compression="zstd")
+    with pq.ParquetWriter(sink, SCHEMA, compression="zstd") as writer:
+        for begin in range(0, len(record.steps), _PIECE):
+            rows = _rows(record, record.steps[begin : begin + _PIECE])
+            writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
     write_whole(location.filesystem, f"{location.root}/{path}", sink.getvalue().to_pybytes())
     return path
 
 
-def _rows(record: RunRecord) -> list[dict[str, Any]]:
+def _rows(record: RunRecord, steps: Sequence[StepRecord]) -> list[dict[str, Any]]:
     run = {
         "version": VERSION,
         "run_started_at": record.started_at,
@@ -70,7 +78,7 @@ def _rows(record: RunRecord) -> list[dict[str, Any]]:
         run
         | {name: getattr(step, name) for name in step.__slots__ if name != "tp"}
         | {"topic": step.tp.topic, "partition": step.tp.partition}
-        for step in record.steps
+        for step in steps
     ]
 
 

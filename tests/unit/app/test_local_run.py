@@ -1,89 +1,24 @@
 """A rebalance from a file without Kubernetes: to its end, to a rest point, back, and on after it was ended at once."""
 
 import asyncio
-import json
 
 import pytest
-from tests.fakes.shared_clusters import Cluster
-from tests.fakes.whole_program import run_program
+from tests.unit.app.local_terminal import BEFORE, KAFKA, ONE_AT_A_TIME
 
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
-from kafka_rebalance.app import local_run
-from kafka_rebalance.app.local_run import End, LocalManifests, LocalSettings, run_locally
+from kafka_rebalance.app.local_run import End
 from kafka_rebalance.app.system_clock import SystemClock
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.execution import list_state, rate_state
 from kafka_rebalance.execution.reassignment_throttle import REPLICATION_RATES
 from kafka_rebalance.kube.change_requests import ChangeRequest, ChangeRequests
 from kafka_rebalance.kube.directory_client import DirectoryClient
 from kafka_rebalance.kube.directory_objects import GivenObjects
 from kafka_rebalance.kube.record_files import RecordFiles
 from kafka_rebalance.kube.spec_changes import change
-from kafka_rebalance.reconcile.decide import requeue
 from kafka_rebalance.reconcile.engine import ClusterEngine
 
-BEFORE = [[1]] * 4 + [[2]] * 4
-"""On brokers 1 to 4: four replicas move."""
 R = (REBALANCES, "default", "r")
 LIMITS = (REASSIGNMENT_THROTTLES, "default", "limits")
-KAFKA = {"kafka": {"bootstrapServers": "kafka:9092"}}
-ONE_AT_A_TIME = {"execution": {"parallelPartitionCount": 1}}
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    for name in ("BUSY_SECONDS", "SENT_SECONDS", "RESTING_SECONDS", "UNSETTLED_SECONDS", "QUEUE_SECONDS"):
-        monkeypatch.setattr(requeue, name, 0.01)
-    for rule in (list_state, rate_state):
-        monkeypatch.setattr(rule, "LATE_SECONDS", 0.1)
-    monkeypatch.setattr(local_run, "_LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(local_run, "_RESTORE_LOOKS", 100)
-
-
-@pytest.fixture
-def kafka():
-    return Cluster((1, 2, 3, 4), t=BEFORE)
-
-
-class Terminal:
-    """Runs, and stops when ``stops`` says so: at a look, after Ctrl-C; ``cuts``: after the second one."""
-
-    def __init__(self, kafka, directory):
-        self.kafka, self.directory = kafka, directory
-        self.states = []
-
-    async def run(self, *, name="r", back=False, stops=None, cuts=None, then=None, others=(), given=None, **spec):
-        stop, states = asyncio.Event(), []
-
-        def show(seen):
-            self.seen = seen
-            ready = next((c.reason for c in seen.status.conditions if c.type == "Ready"), "")
-            states.append(ready)
-            if stop.is_set() and then is not None:
-                then()
-            elif stops is not None and stops(ready):
-                stop.set()
-            if cuts is not None and cuts(ready):
-                running.cancel()
-
-        metadata = {"name": name, "namespace": "default", "labels": {}, "annotations": {}}
-        manifests = LocalManifests({"metadata": metadata, "spec": {**KAFKA, **spec}}, others, given or GivenObjects())
-        settings = LocalSettings(self.directory, back)
-        running = asyncio.create_task(run_locally(settings, manifests, lambda *_: self.kafka, stop, show))
-        try:
-            async with asyncio.timeout(20):
-                return await running
-        finally:
-            self.states = states
-
-    @property
-    def moved(self):
-        return sum(now != before for now, before in zip(self.kafka.lists("t"), BEFORE, strict=True))
-
-
-@pytest.fixture
-def terminal(kafka, tmp_path):
-    return Terminal(kafka, tmp_path / "records")
 
 
 def throttle(**spec):
@@ -374,103 +309,3 @@ class TestSecondTerminal:
         await terminal.run(stops=lambda state: state == "Suspended", **edited)
         assert terminal.moved == moved
         assert terminal.seen.spec.execution.parallel_partition_count == 2
-
-
-class TestRollback:
-    async def test_from_a_rest_point(self, terminal, kafka):
-        await terminal.run(stops=lambda _: bool(kafka.altered), **ONE_AT_A_TIME)
-        ended = await terminal.run(back=True)
-        assert ended.end is End.DONE
-        assert (kafka.lists("t"), kafka.values) == (BEFORE, {})
-
-    async def test_after_success(self, terminal, kafka):
-        """And the directory is as before the first start: the same file may be run again."""
-        await terminal.run()
-        assert (await terminal.run(back=True)).message.startswith("rolled back")
-        assert (kafka.lists("t"), kafka.values) == (BEFORE, {})
-        assert (await terminal.run(back=True)).message == "nothing to roll back"
-        assert (await terminal.run()).end is End.DONE
-        assert terminal.moved == 4
-
-    @pytest.mark.parametrize(("after_success", "state"), [(False, "RolledBack"), (True, "Undone")])
-    async def test_what_can_be_read_afterwards(self, terminal, kafka, tmp_path, after_success, state):
-        """The commands show what was rolled back, and when, until another run of that name has ended."""
-
-        async def said(*arguments):
-            done = await asyncio.to_thread(run_program, *arguments, "--records", str(terminal.directory))
-            assert done.code == 0, done
-            return done
-
-        await terminal.run(stops=None if after_success else lambda _: bool(kafka.altered), **ONE_AT_A_TIME)
-        await terminal.run(back=True)
-        lines = (await said("status", "r")).out.splitlines()
-        assert lines[0] == f"default/r: {state}"
-        assert "deletionPolicy Rollback" in lines[2]
-        (row,) = json.loads((await said("history", "-o", "json")).out)["runs"]
-        assert (row["name"], row["outcome"]) == ("r", state)
-        assert row["startedAt"] <= row["completedAt"]
-        page = tmp_path / "report.md"
-        done = await said("report", "r", "-o", str(page))
-        assert "the plan of a run that was rolled back is not kept" in done.err
-        assert page.read_text().startswith(f"# KafkaRebalance default/r\n\n**{state}**")
-        assert "| 3 |" in page.read_text()
-        await terminal.run()
-        assert (await said("status", "r")).out.startswith("default/r: Succeeded")
-        assert len(json.loads((await said("history", "-o", "json")).out)["runs"]) == 2
-
-    async def test_by_undo(self, terminal, kafka):
-        """The next start executes the undo, with any options. A second request changes nothing."""
-
-        async def undo(*arguments):
-            where = ("--records", str(terminal.directory), "-y")
-            return await asyncio.to_thread(run_program, "undo", "r", *where, *arguments)
-
-        await terminal.run()
-        done = await undo()
-        assert done.code == 0, done
-        assert "return to their original replicas" in done.out
-        assert "kafka-rebalance run carries it out" in done.out
-        assert "refused (AlreadyAsked)" in (await undo()).err
-        assert terminal.moved == 4
-        assert (await terminal.run()).message.startswith("rolled back")
-        assert (kafka.lists("t"), kafka.values) == (BEFORE, {})
-
-    async def test_by_undo_of_an_unfinished_run(self, terminal, kafka):
-        """It names the commands that roll that back."""
-        await terminal.run(stops=lambda _: bool(kafka.altered), **ONE_AT_A_TIME)
-        done = await asyncio.to_thread(run_program, "undo", "r", "--records", str(terminal.directory), "-y")
-        assert "refused (Running)" in done.err
-        assert "kafka-rebalance cancel" in done.err
-
-    async def test_with_an_edited_file(self, terminal, kafka):
-        """What is planned stays as it was carried out; the rest of the file counts."""
-        await terminal.run()
-        await terminal.run(back=True, brokers={"decommission": [1]}, **ONE_AT_A_TIME)
-        assert kafka.lists("t") == BEFORE
-
-    @pytest.mark.parametrize("after_success", [False, True])
-    async def test_ended_at_once_goes_on_with_any_command(self, terminal, kafka, after_success):
-        """A rollback cannot be taken back: the next start ends it, also without --rollback."""
-        if after_success:
-            await terminal.run()
-        else:
-            await terminal.run(stops=lambda _: bool(kafka.altered), **ONE_AT_A_TIME)
-        kafka.slow = {1, 2}
-        with pytest.raises(asyncio.CancelledError):
-            await terminal.run(back=True, cuts=lambda _: bool(kafka.flying))
-        kafka.arrive()
-        assert (await terminal.run()).message.startswith("rolled back")
-        assert (kafka.lists("t"), kafka.values) == (BEFORE, {})
-
-    async def test_stops_at_a_rest_point_too(self, terminal, kafka):
-        await terminal.run()
-        moved = len(kafka.altered)
-        ended = await terminal.run(back=True, stops=lambda _: len(kafka.altered) > moved, **ONE_AT_A_TIME)
-        assert ended.end is End.AT_REST
-        assert kafka.lists("t") != BEFORE
-        assert (await terminal.run(back=True)).end is End.DONE
-        assert kafka.lists("t") == BEFORE
-
-    async def test_of_nothing(self, terminal, kafka):
-        assert (await terminal.run(back=True)).message == "nothing to roll back"
-        assert kafka.altered == []

@@ -1,6 +1,7 @@
 """What Prometheus gets when it scrapes the operator."""
 
 import socket
+import time
 
 import aiohttp
 import pytest
@@ -8,6 +9,7 @@ from e2e.bench.ports import release_port, reserve_port
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from kafka_rebalance.app import metrics_port
 from kafka_rebalance.app.metrics_port import metrics_served
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.telemetry.exposition import SampleCollector, process_registry
@@ -45,6 +47,25 @@ class TestScrape:
                 assert found["kafka_rebalance_leader",] == value
         assert ("kafka_rebalance_build_info", ("version", "0.1.0")) in found
         assert found["process_cpu_seconds_total",] > 0
+
+    async def test_many_expensive_scrapes(self, port, monkeypatch):
+        """They get the same answer. Every Pod that can connect to the port may send any number of requests."""
+        monkeypatch.setattr(metrics_port, "_REST", 10_000.0)
+        reads = []
+
+        def read():
+            reads.append(1)
+            end = time.thread_time() + 2 * metrics_port._CHEAP_SECONDS
+            while time.thread_time() < end:
+                pass
+            return [Sample("leader", (), len(reads))]
+
+        registry = process_registry()
+        registry.register(SampleCollector(read))
+        reads.clear()  # if the registry has asked for the names
+        async with metrics_served(port, registry):
+            for _ in range(3):
+                assert by_name(parse_text(await scrape(port)))["kafka_rebalance_leader",] == 1
 
     async def test_openmetrics(self, port):
         """Prometheus asks for it; counters end with _total in both formats, and a summary has sum and count."""

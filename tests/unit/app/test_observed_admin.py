@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+from dataclasses import replace
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
@@ -31,8 +32,26 @@ def lines(monkeypatch):
     root.handlers[:], root.level = handlers, level
 
 
+def clusters(registry):
+    """The ids that time series of calls have."""
+    found = {sample.labels.get("kafka_cluster_id") for family in registry.collect() for sample in family.samples}
+    return found - {None, ""}
+
+
 def audit(lines):
     return [line for line in lines() if line["logger"] == AUDIT]
+
+
+class Closable(KafkaInMemory):
+    """May claim another id at each call."""
+
+    claimed = "c"
+
+    async def describe_cluster(self):
+        return replace(await super().describe_cluster(), cluster_id=self.claimed)
+
+    async def close(self):
+        pass
 
 
 class TestKafkaCalls:
@@ -42,7 +61,7 @@ class TestKafkaCalls:
 
     @pytest.fixture
     async def admin(self, registry):
-        kafka = KafkaInMemory([1, 2, 3], t=[[1, 2], [1, 2]])
+        kafka = Closable([1, 2, 3], t=[[1, 2], [1, 2]])
         admin = observed(kafka, KafkaCallMetrics(registry))
         admin.kafka = kafka
         return admin
@@ -89,6 +108,34 @@ class TestKafkaCalls:
         assert counted["alter_reassignments", "UnknownTopicOrPartition"] == 1
         assert counted["alter_broker_configs", "Ok"] == 1
         assert sum(value for (call, _), value in counted.items() if call == "elect_preferred") == 1
+
+    async def test_a_cluster_ends_with_its_last_client(self, registry):
+        """Any server may claim any number of ids, and each would cost memory and time series."""
+        metrics = KafkaCallMetrics(registry)
+        first, second = (observed(Closable([1], t=[[1]]), metrics) for _ in range(2))
+        for admin in (first, second):
+            await admin.describe_cluster()
+            await admin.elect_preferred([T0])
+        await first.close()
+        assert clusters(registry) == {"c"}
+        await second.close()
+        await second.close()
+        assert not clusters(registry)
+
+    async def test_a_client_has_one_cluster(self, registry, admin):
+        """The engine does not use a client whose servers claim another id."""
+        for cluster_id in ("c", "d", "e"):
+            admin.kafka.claimed = cluster_id
+            assert (await admin.describe_cluster()).cluster_id == cluster_id
+        assert clusters(registry) == {"c"}
+        await admin.close()
+        assert not clusters(registry)
+
+    async def test_a_call_that_ends_after_its_client(self, registry, admin):
+        await admin.describe_cluster()
+        await admin.close()
+        await admin.describe_partitions()
+        assert not clusters(registry)
 
 
 class TestAudit:

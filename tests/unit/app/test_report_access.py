@@ -60,6 +60,11 @@ class TestAnswers:
             await access.of("token-of-ann", "kafka", "r")
         assert await access.of("token-of-ann", "kafka", "r") is Access.GRANTED
 
+    async def test_bytes_that_no_token_has(self, access, server):
+        """A header may have them; neither a review nor an error follows."""
+        assert await access.of("a\udcff", "kafka", "r") is Access.UNKNOWN_TOKEN
+        assert server.reviews == []
+
     async def test_no_token_is_kept(self, access):
         await access.of("token-of-ann", "kafka", "r")
         assert b"token-of-ann" not in b"".join(access._answers)

@@ -50,7 +50,7 @@ class TestAge:
         watch = Watch((), print)
         watch.start()
         await watch.ready.wait()
-        await asyncio.to_thread(beaten.wait, 30)
+        await asyncio.to_thread(beaten.wait, 240)
         assert beaten.is_set()
         await watch.stop()
         assert not watch.failed.is_set()

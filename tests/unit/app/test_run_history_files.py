@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from kafka_rebalance.app.run_history_files import RunHistoryFiles
 from kafka_rebalance.model.duration_model import DurationModel
 from kafka_rebalance.model.run_record import RunRecord, StepRecord
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.storage import run_history
+from kafka_rebalance.storage.locations import open_location
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 STEP = StepRecord(
@@ -29,6 +32,12 @@ STEP = StepRecord(
     copies_in=2,
     copies_out=4,
 )
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end waits for a disk that others use too."""
+    monkeypatch.setattr(run_history_files, "_CLOSE_SECONDS", 240)
 
 
 def _files(directory: Path) -> list[Path]:
@@ -102,6 +111,38 @@ async def test_a_store_that_hangs_is_not_waited_for(
     async with asyncio.timeout(60):
         await files.close()
     answers.set()
+
+
+async def test_a_long_run_is_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator serves other namespaces in the same memory."""
+    monkeypatch.setattr(run_history, "_PIECE", 2)
+    location = open_location(str(tmp_path))
+    steps = tuple(replace(STEP, tp=TopicPartition("t", number)) for number in range(5))
+    path = run_history.write_run(location, replace(record(), steps=steps))
+    assert pyarrow.parquet.ParquetFile(tmp_path / path).num_row_groups == 3
+    assert run_history.read_run(location, "c/1", "run-1") == replace(record(), steps=steps)
+
+
+async def test_one_namespace_does_not_fill_the_lake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Servers of its own may let it end any number of runs. The others, and its runs of the next day, are kept."""
+    monkeypatch.setattr(run_history_files, "_MOST_STEPS_A_DAY", 3 * run_history_files._STEPS_OF_A_FILE)
+    files = RunHistoryFiles(str(tmp_path))
+    with caplog.at_level(logging.WARNING):
+        for number in range(5):
+            files.keep(record(f"run-{number}"))
+        files.keep(replace(record("of-others"), namespace="other"))
+        files.keep(replace(record("tomorrow"), ended_at=NOON + timedelta(days=1)))
+        await files.close()
+    assert sorted(path.stem.partition("-")[2] for path in _files(tmp_path)) == [
+        "of-others",
+        "run-0",
+        "run-1",
+        "tomorrow",
+    ]
+    assert len(caplog.messages) == 3
+    assert "namespace kafka" in caplog.messages[0]
 
 
 async def test_without_a_place_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
