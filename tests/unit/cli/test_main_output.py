@@ -55,4 +55,4 @@ def process(output: str, stdout: IO[bytes]) -> subprocess.CompletedProcess[bytes
     # As a shell starts it: with buffered output.
     env = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
     command += ["-o", output]
-    return subprocess.run(command, input=stdin, stdout=stdout, stderr=subprocess.PIPE, env=env, timeout=60)
+    return subprocess.run(command, input=stdin, stdout=stdout, stderr=subprocess.PIPE, env=env, timeout=240)

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from kafka_rebalance.api.crd import definitions
-from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.api.v1alpha1 import API_VERSION, CONNECTIONS, GROUP, REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.cli.exit_codes import EXIT_NO
 from kafka_rebalance.cli.options.namespace_scope import in_words, watched_namespaces
 from kafka_rebalance.cli.options.parsed_value import duration
@@ -28,7 +28,7 @@ from kafka_rebalance.kube.rights import Right, needed
 
 _SKEW = timedelta(minutes=1)
 """Tolerated difference between the clocks of two machines. The result is only printed."""
-_PLURALS = (REBALANCES, REASSIGNMENT_THROTTLES)
+_PLURALS = (REBALANCES, REASSIGNMENT_THROTTLES, CONNECTIONS)
 _SERVED = tuple(name for plural in _PLURALS for name in (plural, f"{plural}/status"))
 _SAMPLE = {
     "apiVersion": API_VERSION,
@@ -96,7 +96,7 @@ async def _served(installation: Installation) -> Answer:
     served = await installation.served()
     if missing := [name for name in _SERVED if name not in served]:
         return Answer(False, f"{API_VERSION}: {', '.join(missing)} not served: are the CRDs installed?")
-    return Answer(True, f"{API_VERSION}: {' and '.join(_PLURALS)} are served")
+    return Answer(True, f"{API_VERSION}: {', '.join(_PLURALS[:-1])} and {_PLURALS[-1]} are served")
 
 
 async def _same_definition(installation: Installation, plural: str) -> Answer:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka_rebalance.cli.options.connection_options import kafka_connection
+from kafka_rebalance.cli.options.expected_cluster import check_cluster, cluster_id_option
 from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.cli.options.pipeline_extra import lake_store, require_extra
 from kafka_rebalance.errors import Permanent
@@ -35,6 +36,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--window", type=duration(minimum=300), default="24h", show_default=True, help="How far back, the first time."
 )
+@cluster_id_option
 def metrics_command(
     connection: ConnectionSettings,
     lake: str,
@@ -46,6 +48,7 @@ def metrics_command(
     bytes_in_query: str | None,
     bytes_out_query: str | None,
     window: int,
+    cluster_id: str | None,
 ) -> None:
     """Write the bytes in and out of each topic and broker, which Prometheus has, to a lake."""
     require_extra("pyarrow")
@@ -68,7 +71,7 @@ def metrics_command(
         bytes_out_query or prometheus.default_query(prometheus.BYTES_OUT, broker_label),
         broker_label,
     )
-    asyncio.run(_read(connection, lake, server, queries, timedelta(seconds=window)))
+    asyncio.run(_read(connection, lake, server, queries, timedelta(seconds=window), cluster_id))
 
 
 def _authorization(token_file: Path | None, basic_auth_file: Path | None) -> str:
@@ -84,7 +87,12 @@ def _authorization(token_file: Path | None, basic_auth_file: Path | None) -> str
 
 
 async def _read(
-    connection: ConnectionSettings, uri: str, server: "PrometheusServer", queries: "MetricQueries", window: timedelta
+    connection: ConnectionSettings,
+    uri: str,
+    server: "PrometheusServer",
+    queries: "MetricQueries",
+    window: timedelta,
+    cluster_id: str | None,
 ) -> None:
     from kafka_rebalance.kafka.admin import connect
     from kafka_rebalance.pipeline.lake import Lake
@@ -95,6 +103,7 @@ async def _read(
         cluster = await admin.describe_cluster()
     finally:
         await admin.close()
+    check_cluster(cluster.cluster_id, cluster_id)
     lake, name = Lake.open(uri), cluster.cluster_id
     with lake_store(uri):
         begin, end = await asyncio.to_thread(due, lake, name, window, datetime.now(UTC))

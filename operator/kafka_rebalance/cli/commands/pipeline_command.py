@@ -13,9 +13,11 @@ from typing import Any
 import click
 
 from kafka_rebalance.cli.commands.durations_command import history
+from kafka_rebalance.cli.commands.each_cluster import each_cluster
 from kafka_rebalance.cli.commands.fleet_command import fleet
 from kafka_rebalance.cli.commands.metrics_command import metrics_command
 from kafka_rebalance.cli.options.connection_options import kafka_connection
+from kafka_rebalance.cli.options.expected_cluster import check_cluster, cluster_id_option
 from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.cli.options.pipeline_extra import lake_store, require_extra
 from kafka_rebalance.cli.options.spark_options import check_spark, clusters_option, spark_options
@@ -48,12 +50,19 @@ def pipeline() -> None:
     show_default=True,
     help="Read what consumer groups have committed, for bytes out. Takes Describe on groups.",
 )
+@cluster_id_option
 def sample_command(
-    connection: ConnectionSettings, lake: str, interval: int, count: int, *, consumer_groups: bool
+    connection: ConnectionSettings,
+    lake: str,
+    interval: int,
+    count: int,
+    cluster_id: str | None,
+    *,
+    consumer_groups: bool,
 ) -> None:
     """Write the sizes and offsets of all partitions of a live cluster to a lake."""
     require_extra("pyarrow")
-    asyncio.run(_sample(connection, lake, interval, count, consumer_groups=consumer_groups))
+    asyncio.run(_sample(connection, lake, interval, count, cluster_id, consumer_groups=consumer_groups))
 
 
 @pipeline.command("windows")
@@ -115,10 +124,15 @@ def windows_command(
             interval = None if once else timedelta(seconds=every)
             follow(spark, lake, timedelta(seconds=lateness), interval, _report_windows).awaitTermination()
             return
-        for cluster_id in chosen:
+
+        def store(cluster_id: str) -> None:
             with job_progress(spark, f"cluster {cluster_id}"):
                 outcome = store_windows(spark, lake, cluster_id, timedelta(seconds=window), datetime.now(UTC))
             _report_windows(outcome)
+
+        failed = each_cluster(chosen, store)
+    if failed:
+        raise Refused(Reason.NO_SAMPLES, f"no windows for {len(failed)} of {len(chosen)} clusters: {', '.join(failed)}")
 
 
 @pipeline.command("load-model")
@@ -154,27 +168,15 @@ def load_model_command(
 
     with lake_store(lake):
         chosen = chosen_clusters(lake, clusters)
-    failed: list[str] = []
     with lake_store(lake), spark_session.spark_session(master, remote) as spark:
-        for cluster_id in chosen:
-            started = time.monotonic()
-            try:
-                with job_progress(spark, f"cluster {cluster_id}"):
-                    outcome = job.build(
-                        spark,
-                        lake,
-                        cluster_id,
-                        timedelta(seconds=window),
-                        datetime.now(UTC),
-                        use_stored=not from_samples,
-                    )
-            except Refused as refused:
-                if len(chosen) == 1:
-                    raise
-                failed.append(cluster_id)
-                click.echo(f"cluster {cluster_id}: refused ({refused.reason}): {refused.message}", err=True)
-                continue
+
+        def build(cluster_id: str) -> None:
+            started, covered = time.monotonic(), timedelta(seconds=window)
+            with job_progress(spark, f"cluster {cluster_id}"):
+                outcome = job.build(spark, lake, cluster_id, covered, datetime.now(UTC), use_stored=not from_samples)
             _report(outcome, lake, time.monotonic() - started)
+
+        failed = each_cluster(chosen, build)
     if failed:
         raise Refused(Reason.NO_SAMPLES, f"no model for {len(failed)} of {len(chosen)} clusters: {', '.join(failed)}")
 
@@ -183,7 +185,10 @@ def load_model_command(
 @click.option("--lake", required=True, metavar="URI", help="Directory or URI with the samples.")
 @clusters_option
 @click.option(
-    "--retention", type=duration(minimum=3600), default=None, help="Delete samples that are older. [default: none]"
+    "--retention",
+    type=duration(minimum=3600),
+    default=None,
+    help="Delete samples that are older, and the steps of old runs. [default: none]",
 )
 @click.option(
     "--windows-retention",
@@ -196,7 +201,7 @@ def compact_command(lake: str, clusters: tuple[str, ...], retention: int | None,
     require_extra("pyarrow")
     from kafka_rebalance.pipeline import lake as lakes
     from kafka_rebalance.pipeline.lake_leftovers import sweep
-    from kafka_rebalance.pipeline.lake_retention import tidy
+    from kafka_rebalance.pipeline.lake_retention import forget_runs, tidy
 
     keep, keep_windows = (None if s is None else timedelta(seconds=s) for s in (retention, windows_retention))
     with lake_store(lake):
@@ -205,6 +210,8 @@ def compact_command(lake: str, clusters: tuple[str, ...], retention: int | None,
             click.echo(
                 f"cluster {cluster_id}: merged {done.merged_files} files into {done.into}, deleted {done.deleted_files}"
             )
+        if keep:
+            click.echo(f"deleted the steps of {forget_runs(lakes.Lake.open(lake))} runs")
         left = sweep(lakes.Lake.open(lake), datetime.now(UTC))
         click.echo(f"deleted {left} files that killed writers had left")
 
@@ -317,7 +324,13 @@ def _report_skipped(cluster_id: str, skipped: Sequence[Any]) -> None:
 
 
 async def _sample(
-    connection: ConnectionSettings, lake: str, interval: float, count: int, *, consumer_groups: bool
+    connection: ConnectionSettings,
+    lake: str,
+    interval: float,
+    count: int,
+    cluster_id: str | None,
+    *,
+    consumer_groups: bool,
 ) -> None:
     from kafka_rebalance.kafka.admin import connect
     from kafka_rebalance.pipeline.sampler import Sampler
@@ -325,7 +338,7 @@ async def _sample(
     admin = connect(connection)
     sampler = Sampler(admin, consumer_groups=consumer_groups)
     try:
-        await _sample_regularly(lambda: _one(sampler, lake), interval, count)
+        await _sample_regularly(lambda: _one(sampler, lake, cluster_id), interval, count)
     finally:
         await admin.close()
 
@@ -350,11 +363,12 @@ async def _sample_regularly(take: Callable[[], Any], interval: float, count: int
         raise last
 
 
-async def _one(sampler: Any, lake: str) -> None:
+async def _one(sampler: Any, lake: str, cluster_id: str | None = None) -> None:
     from kafka_rebalance.pipeline.sample_manifests import write_batch
     from kafka_rebalance.storage.locations import store_failed, without_credentials
 
     batch = await sampler.sample()
+    check_cluster(batch.cluster_id, cluster_id)
     try:
         manifest = await asyncio.to_thread(write_batch, lake, batch)
     except OSError as error:

@@ -30,6 +30,7 @@ from kafka_rebalance.model.goals import Balance, LoadGoal, RackAwareness, Strate
 from kafka_rebalance.model.load import PartitionLoad
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.reassignment_file import parse_reassignment
+from kafka_rebalance.model.repeated import repeated
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition, replicas_of
 from kafka_rebalance.planning import PartitionInput, PlanRequest, eligible_brokers
 from kafka_rebalance.planning import plan as make_plan
@@ -315,8 +316,8 @@ def _check_options(request: PlanRequest, *, given_lists: bool, leaving: Replicas
         raise click.UsageError("--replication-factor is not allowed with --strategy LogDirs, which leaves lists alone")
     if strategy is Strategy.LOG_DIRS and leaving:
         raise click.UsageError("--decommission is not allowed with --strategy LogDirs, which leaves lists alone")
-    if len({goal.resource for goal in goals.load}) != len(goals.load):
-        raise click.UsageError("--load names a resource twice")
+    if (twice := repeated(goal.resource for goal in goals.load)) is not None:
+        raise click.UsageError(f"--load names a resource twice: {twice}")
     if not goals.counts and (not goals.load or goals.minimum_gain or goals.balance != Balance.TOTAL):
         raise click.UsageError(
             "--no-counts requires --load, and is not allowed with --minimum-gain or a --balance other than Total"

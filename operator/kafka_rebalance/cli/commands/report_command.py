@@ -7,6 +7,7 @@ server or in the directory of `run`.
 import asyncio
 import copy
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,43 @@ from kafka_rebalance.report.pages import html_page, markdown_page
 from kafka_rebalance.report.report_contents import Report
 
 _PAGES = {".html": html_page, ".md": markdown_page}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Which arguments and options are given. ``plan_options``: those of `plan`, except --cluster."""
+
+    run: bool
+    cluster: bool
+    plan_file: bool
+    plan_options: bool
+    history: bool
+    output: bool
+    served: bool
+
+
+_CONTRADICTIONS: tuple[tuple[Callable[[_Asked], bool], str], ...] = (
+    (
+        lambda asked: not (asked.run or asked.cluster),
+        "give the NAME of a KafkaRebalance, or a --cluster file to plan for",
+    ),
+    (
+        lambda asked: asked.plan_options and (asked.run or asked.plan_file),
+        "the options of `plan` are only for a plan that is made now: omit NAME and --plan",
+    ),
+    (lambda asked: asked.run and asked.plan_file, "give NAME or --plan"),
+    (
+        lambda asked: asked.history and not asked.run,
+        "--history is about a run: give the NAME of its KafkaRebalance",
+    ),
+    (lambda asked: asked.output and asked.served, "give one of --output and --serve"),
+    (
+        lambda asked: asked.served and not asked.run,
+        "--serve is about a run: give the NAME of its KafkaRebalance",
+    ),
+    (lambda asked: not (asked.output or asked.served), "give --output or --serve"),
+)
+"""The first that holds is the usage error."""
 
 
 def _page_file(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
@@ -76,35 +114,31 @@ def report(
     With NAME, of that KafkaRebalance; --cluster then adds the replicas that do not move. Without NAME, of the plan that
     `plan` makes with the same options, or of --plan.
     """
-    chosen = sorted(option for option, value in given.items() if value not in (None, ()))
-    if name is None and cluster is None:
-        raise click.UsageError("give the NAME of a KafkaRebalance, or a --cluster file to plan for")
-    if chosen and (name is not None or plan_file is not None):
-        raise click.UsageError("the options of `plan` are only for a plan that is made now: omit NAME and --plan")
-    if name is not None and plan_file is not None:
-        raise click.UsageError("give NAME or --plan")
-    if name is None and history is not None:
-        raise click.UsageError("--history is about a run: give the NAME of its KafkaRebalance")
-    if output is not None and port is not None:
-        raise click.UsageError("give one of --output and --serve")
+    asked = _Asked(
+        run=name is not None,
+        cluster=cluster is not None,
+        plan_file=plan_file is not None,
+        plan_options=any(value not in (None, ()) for value in given.values()),
+        history=history is not None,
+        output=output is not None,
+        served=port is not None,
+    )
+    for contradicts, message in _CONTRADICTIONS:
+        if contradicts(asked):
+            raise click.UsageError(message)
     described = parsed("--cluster", cluster, parse_cluster) if name is not None and cluster is not None else None
     make = partial(report_of_resource, scope, name or "", described, history)
     if port is not None:
-        if name is None:
-            raise click.UsageError("--serve is about a run: give the NAME of its KafkaRebalance")
         asyncio.run(_serve(port, make))
-        return
-    if output is None:
-        raise click.UsageError("give --output or --serve")
-    found: Report
-    if name is not None:
-        found = asyncio.run(make())
-    elif plan_file is not None and cluster is not None:
-        found = report_of_file(cluster, plan_file, datetime.now(UTC))
-    else:
-        found = report_of_request(datetime.now(UTC), cluster=cluster, **given)
-    output.write_text(_PAGES[output.suffix](found), encoding="utf-8")
-    click.echo(f"{output} is written", err=True)
+    elif output is not None:
+        if name is not None:
+            found = asyncio.run(make())
+        elif plan_file is not None and cluster is not None:
+            found = report_of_file(cluster, plan_file, datetime.now(UTC))
+        else:
+            found = report_of_request(datetime.now(UTC), cluster=cluster, **given)
+        output.write_text(_PAGES[output.suffix](found), encoding="utf-8")
+        click.echo(f"{output} is written", err=True)
 
 
 async def _serve(port: int, make: Callable[[], Awaitable[Report]]) -> None:

@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, BinaryIO
 
+import click
+
 from kafka_rebalance.cli.commands.plan_command import plan_options
 from kafka_rebalance.cli.explain import sentences as words
 from kafka_rebalance.cli.files.file_errors import parsed
@@ -72,15 +74,18 @@ def report_of_file(cluster: BinaryIO, plan_file: BinaryIO, now: datetime) -> Rep
         for tp, target in sorted(targets.items())
         if known[tp].replicas != target
     )
-    plan = Plan(
-        changed,
-        Certificate(int(summary.get("lowerBound", 0)), optimal=bool(summary.get("optimal", False))),
-        rack_violations=int(summary.get("rackViolations", 0)),
-        before=_spread(summary.get("before")),
-        after=_spread(summary.get("after")),
-        crowded=tuple(map(str, summary.get("warnings") or ())),
-        imbalance=_imbalance(summary.get("imbalance")),
-    )
+    try:
+        plan = Plan(
+            changed,
+            Certificate(int(summary.get("lowerBound", 0)), optimal=bool(summary.get("optimal", False))),
+            rack_violations=int(summary.get("rackViolations", 0)),
+            before=_spread(summary.get("before")),
+            after=_spread(summary.get("after")),
+            crowded=tuple(filter(None, map(str, summary.get("warnings") or ()))),
+            imbalance=_imbalance(summary.get("imbalance")),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError) as wrong:
+        raise click.BadParameter("summary: it is not that of a plan", param_hint="--plan") from wrong
     rows = broker_rows(plan, described.brokers, {p.tp: p.replicas for p in described.partitions}, sizes)
     report = _report_of(plan, rows, sizes, disks_of(described), now)
     given = str(summary.get("hash", ""))

@@ -29,7 +29,7 @@ async def report_of_resource(
         run, plan = await _stored(kube, rebalance, gone=GONE_AT in body)
     record = await asyncio.to_thread(_record, history, run) if history is not None and run is not None else None
     contents = contents_of(plan, cluster if cluster is not None else NO_CLUSTER) if plan is not None else None
-    return report_of(rebalance, contents, datetime.now(UTC), record)
+    return report_of(rebalance, contents, datetime.now(UTC), options=scope.options, record=record)
 
 
 async def _stored(kube: KubeObjects, rebalance: KafkaRebalance, *, gone: bool) -> tuple[Run | None, Plan | None]:

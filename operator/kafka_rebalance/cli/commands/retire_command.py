@@ -1,4 +1,4 @@
-"""kafka-rebalance retire: prepares the removal of an operator, so that no object waits for its finalizer for ever.
+"""kafka-rebalance retire: prepares the removal of an operator, so that no object keeps its finalizer.
 
 ``helm uninstall`` runs it in a Pod before anything is deleted. It changes nothing before it has checked that the
 operator may be removed; after that, either it completes, or the operator is started again.
@@ -18,6 +18,7 @@ import click
 
 from kafka_rebalance.cli.options.namespace_scope import in_words, watched_namespaces
 from kafka_rebalance.cli.options.parsed_value import duration
+from kafka_rebalance.cli.tables.phrases import counted
 from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kube.api_errors import Forbidden
@@ -112,7 +113,7 @@ async def _until_terminated(work: Coroutine[Any, Any, None]) -> None:
     try:
         await task
     except asyncio.CancelledError:
-        raise Transient(Reason.INTERRUPTED, "interrupted; the operator was started again") from None
+        raise Transient(Reason.INTERRUPTED, "the command was interrupted") from None
     finally:
         for number in _ENDS:
             loop.remove_signal_handler(number)
@@ -200,13 +201,17 @@ async def _stopped(order: Order, kube: KubeClient, holder: LeaseHolder) -> Async
             await asyncio.gather(keeping, return_exceptions=True)
             await holder.release()
     except BaseException:
-        if order.deployment:
-            await installation.scale(order.deployment, order.replicas)
+        if order.deployment and await installation.scale(order.deployment, order.replicas):
+            name = f"{kube.namespace}/{order.deployment}"
+            click.echo(f"Deployment {name} has {counted(order.replicas, 'replica')} again", err=True)
         raise
 
 
 async def _take_over(kube: KubeClient, holder: LeaseHolder) -> None:
     """Wait until the operator releases its lease. Permanent("OperatorRuns") names one that does not."""
+    if who := await _leader(kube):
+        lease = f"lease {kube.namespace}/{LEASE_NAME}"
+        click.echo(f"waiting until {who} has released {lease}, at most {STOP_SECONDS} s", err=True)
     try:
         async with asyncio.timeout(STOP_SECONDS):
             await holder.acquire()

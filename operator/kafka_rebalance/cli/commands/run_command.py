@@ -7,9 +7,10 @@ safe as killing it: the next start goes on from the records.
 import asyncio
 import signal
 import sys
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -24,7 +25,12 @@ from kafka_rebalance.cli.tables.progress_screen import ProgressScreen
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.telemetry.logs import configure_logging
 
+if TYPE_CHECKING:
+    from kafka_rebalance.app.local_run import Ended, Show
+
 _INTERRUPTED = 130
+_CarryOut = Callable[[asyncio.Event, "Show"], Coroutine[Any, Any, "Ended"]]
+"""Carries out a rebalance until the event is set, and shows each state."""
 
 
 @click.command("run")
@@ -64,7 +70,7 @@ def run(
     Repeat the same command to go on after Ctrl-C, a crash or an edit of FILE.
     """
     # These import the planner and the clients of Kafka.
-    from kafka_rebalance.app.local_run import End, LocalSettings, run_locally
+    from kafka_rebalance.app.local_run import LocalSettings, run_locally
     from kafka_rebalance.cli.files.run_manifests import read_manifests, with_bootstrap_servers
     from kafka_rebalance.kafka.admin import connect
 
@@ -74,39 +80,44 @@ def run(
     settings = LocalSettings(records, rollback, load_models, history)
     namespace, name = manifests.where
     scope = ResourceScope(ApiServer(directory=records), namespace)
+    carry_out = partial(run_locally, settings, manifests, lambda named, fence: connect(connection or named, fence))
 
-    async def follow(screen: ProgressScreen) -> int:
+    async def with_report(screen: ProgressScreen) -> int:
         async with report_served(port or 0, partial(report_of_resource, scope, name, None, None)):
             if port is not None:
                 click.echo(f"http://{HOST}:{port}/ shows the report until the run ends", err=True)
-            return await carry_out(screen)
-
-    async def carry_out(screen: ProgressScreen) -> int:
-        stop = asyncio.Event()
-        running = asyncio.create_task(
-            run_locally(
-                settings, manifests, lambda named, fence: connect(connection or named, fence), stop, screen.show
-            )
-        )
-        _on_signals(stop, running)
-        try:
-            ended = await running
-        except asyncio.CancelledError:
-            return _INTERRUPTED
-        screen.end(ended.message)
-        if ended.throttled:
-            click.echo(
-                "throttles could not be removed from every broker and topic: run the same command again when all "
-                "brokers answer",
-                err=True,
-            )
-        codes = {End.DONE: EXIT_NO if ended.throttled else 0, End.PARTIAL: EXIT_NO, End.AT_REST: _INTERRUPTED}
-        return codes[ended.end]
+            return await _until_the_end(carry_out, screen)
 
     with ProgressScreen() as screen:
         configure_logging(log_level, as_json=log_format == "json")  # after the screen has replaced stderr
-        code = asyncio.run(follow(screen))
+        code = asyncio.run(with_report(screen))
     sys.exit(code)
+
+
+async def _until_the_end(carry_out: _CarryOut, screen: ProgressScreen) -> int:
+    """Carry it out, or bring it to a rest point by a signal. Returns the exit code."""
+    stop = asyncio.Event()
+    running = asyncio.create_task(carry_out(stop, screen.show))
+    _on_signals(stop, running)
+    try:
+        ended = await running
+    except asyncio.CancelledError:
+        return _INTERRUPTED
+    screen.end(ended.message)
+    if ended.throttled:
+        click.echo(
+            "throttles could not be removed from every broker and topic: run the same command again when all "
+            "brokers answer",
+            err=True,
+        )
+    return _exit_code(ended)
+
+
+def _exit_code(ended: "Ended") -> int:
+    from kafka_rebalance.app.local_run import End
+
+    codes = {End.DONE: EXIT_NO if ended.throttled else 0, End.PARTIAL: EXIT_NO, End.AT_REST: _INTERRUPTED}
+    return codes[ended.end]
 
 
 def _on_signals(stop: asyncio.Event, running: asyncio.Task[object]) -> None:

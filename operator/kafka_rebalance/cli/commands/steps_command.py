@@ -8,6 +8,7 @@ from kafka_rebalance.cli.options.parsed_value import ParsedValue
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.steps import Alter, Call, Present, StepRules, all_steps
 from kafka_rebalance.model.json_shapes import MAX_INT32
+from kafka_rebalance.model.repeated import repeated
 from kafka_rebalance.model.topology import Replicas, replicas_of
 from kafka_rebalance.reasons import Reason
 
@@ -18,8 +19,8 @@ def _parse_brokers(text: str) -> Replicas:
         ids = [int(part) for part in text.split(",")]
     except ValueError as wrong:
         raise ValueError(f"{text!r} is not a list of broker ids like 1,2,3") from wrong
-    if len(set(ids)) != len(ids):
-        raise ValueError(f"{text!r} names a broker twice")
+    if (twice := repeated(ids)) is not None:
+        raise ValueError(f"{text!r} names a broker twice: {twice}")
     if outside := [b for b in ids if not 0 <= b <= MAX_INT32]:
         raise ValueError(f"{outside[0]} is not between 0 and {MAX_INT32}")
     return replicas_of(*ids)
@@ -55,8 +56,9 @@ def steps(
 ) -> None:
     """Print the assignments from --current to --target, in order."""
     in_sync = frozenset(isr or current)
-    if not in_sync <= set(current):
-        raise click.BadParameter("names brokers that are not in --current", param_hint="--isr")
+    if others := sorted(in_sync - set(current)):
+        names = ", ".join(str(b) for b in others)
+        raise click.BadParameter(f"brokers that are not in --current: {names}", param_hint="--isr")
     leader = next(b for b in current if b in in_sync)
     rules = StepRules(parallel_replicas, min(min_insync, max(len(current), len(target))))
     try:

@@ -12,7 +12,13 @@ from kafka_rebalance.cli.options.override_options import (
     override_options,
     without_override,
 )
-from kafka_rebalance.cli.options.resource_lookup import ResourceScope, changing, directory_option, namespace_options
+from kafka_rebalance.cli.options.resource_lookup import (
+    ResourceScope,
+    changing,
+    directory_option,
+    namespace_options,
+    warn_if_ended,
+)
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.kube.spec_changes import change
 
@@ -40,7 +46,11 @@ def resume(name: str, scope: ResourceScope, *, override: OverrideOrder | None) -
 
 
 async def _set(scope: ResourceScope, name: str, override: OverrideOrder | None, *, suspended: bool) -> None:
+    seen: Json = {}
+
     def decide(body: Json) -> Json | None:
+        nonlocal seen
+        seen = body
         if override is not None:
             return override.patch(SUSPEND_OVERRIDE, {"suspend": suspended})
         patch = _patch_of_spec(body["spec"], suspended=suspended)
@@ -53,6 +63,7 @@ async def _set(scope: ResourceScope, name: str, override: OverrideOrder | None, 
     until = f" {override.end}" if override is not None else ""
     state, effect = _EFFECTS[suspended]
     click.echo(f"KafkaRebalance {scope.namespace}/{name} is {'' if changed else 'already '}{state}{until}: {effect}")
+    warn_if_ended(seen)
 
 
 def _patch_of_spec(spec: Json, *, suspended: bool) -> Json:

@@ -18,7 +18,13 @@ from kafka_rebalance.cli.options.override_options import (
     without_override,
 )
 from kafka_rebalance.cli.options.rate_option import checked_rate
-from kafka_rebalance.cli.options.resource_lookup import ResourceScope, changing, directory_option, namespace_options
+from kafka_rebalance.cli.options.resource_lookup import (
+    ResourceScope,
+    changing,
+    directory_option,
+    namespace_options,
+    warn_if_ended,
+)
 from kafka_rebalance.kube.merge_patch import merge_patch
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.kube.spec_changes import change
@@ -129,9 +135,11 @@ def throttle(
 
 async def _set(scope: ResourceScope, plural: str, name: str, rates: _Rates, override: OverrideOrder | None) -> None:
     cluster_wide, still = plural == REASSIGNMENT_THROTTLES, ""
+    seen: Json = {}
 
     def decide(body: Json) -> Json | None:
-        nonlocal still
+        nonlocal seen, still
+        seen = body
         if override is not None:
             return override.patch(THROTTLE_OVERRIDE, rates.override(cluster_wide=cluster_wide))
         still = str(overridden_to(body, THROTTLE_OVERRIDE, "until") or "")
@@ -144,6 +152,8 @@ async def _set(scope: ResourceScope, plural: str, name: str, rates: _Rates, over
     click.echo(f"{what} is {'' if changed else 'already '}{set_to}: {rates.in_words()}")
     if still:
         click.echo(f"warning: an override applies instead until {still}; --end-override ends it", err=True)
+    if not cluster_wide:
+        warn_if_ended(seen)
 
 
 async def _end(scope: ResourceScope, plural: str, name: str) -> None:

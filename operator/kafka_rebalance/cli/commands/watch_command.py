@@ -17,6 +17,7 @@ from kafka_rebalance.cli.options.resource_lookup import (
 )
 from kafka_rebalance.cli.tables.progress_screen import ProgressScreen
 from kafka_rebalance.kube.objects import Json
+from kafka_rebalance.printable_text import printable
 
 _EVERY_SECONDS = 0.5
 
@@ -31,7 +32,7 @@ def watch(name: str, scope: ResourceScope, until: int | None, exit_on_stall: boo
     """Follow KafkaRebalance NAME until it has succeeded, is undone or is deleted."""
     stuck = asyncio.run(_follow(scope, name, until, exit_on_stall=exit_on_stall))
     if stuck is not None:
-        click.echo(f"stalled ({stuck[0]}): {stuck[1]}", err=True)
+        click.echo(f"stalled ({stuck[0]}): {printable(stuck[1])}", err=True)
         sys.exit(EXIT_NO)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,8 +93,8 @@ def of_brokers(
     """The KafkaRebalance that plans with the fewest moves."""
     brokers = {"decommission": sorted(decommission), "include": sorted(include)}
     spec: dict[str, Any] = {"brokers": {name: ids for name, ids in brokers.items() if ids}}
-    # Topic names have letters, digits, hyphens, underscores and dots: only dots need an escape.
-    chosen = [topic.replace(".", r"\.") for topic in sorted(topics)]
+    # A name in a file of others may be an expression that matches all topics.
+    chosen = [re.sub(r"([^A-Za-z0-9_-])", r"\\\1", topic) for topic in sorted(topics)]
     if chosen:
         spec["topics"] = {"include": chosen if len(chosen) <= MAX_REGEXES else _joined(chosen)}
     spec = {key: value for key, value in spec.items() if value}

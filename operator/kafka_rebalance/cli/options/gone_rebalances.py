@@ -42,15 +42,16 @@ async def all_gone(kube: KubeObjects) -> list[Json]:
 
 
 async def _ended(kube: KubeObjects, body: Json) -> Json:
-    """A resource that had ended before its deletion keeps its state."""
+    """A resource that had ended before its deletion keeps its state, although the deletion raised its generation."""
+    generation = body["metadata"]["generation"]
     status = parse_rebalance(body).status
     ready = find_condition(status.conditions, ConditionType.READY)
     if ready is not None and ready.status == "True":
-        return body
+        return {**body, "status": {**body["status"], "observedGeneration": generation}}
     run = await stores(kube).runs.load(body["metadata"]["uid"])
     # A run that is still open was released with damaged records: nothing was moved back.
     outcome = RunOutcome.ROLLED_BACK if run is None else run.outcome or RunOutcome.ABANDONED
-    at, generation = datetime.fromisoformat(body[GONE_AT]), body["metadata"]["generation"]
+    at = datetime.fromisoformat(body[GONE_AT])
     summary = ReadySummary.DONE if outcome in _BACK else ReadySummary.STUCK
     message = _MESSAGES.get(outcome, "")
     conditions = summarise(status.conditions, summary, outcome, message, generation=generation, now=at)

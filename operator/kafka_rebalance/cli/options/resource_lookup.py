@@ -1,6 +1,7 @@
 """Finds the API server, the resource of a command and the operator's records of it, as kubectl does. Only reads."""
 
 import functools
+import shlex
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from kafka_rebalance.api.conditions import ConditionType
 from kafka_rebalance.api.v1alpha1 import KINDS, REBALANCES
 from kafka_rebalance.kube.access import current_namespace
 from kafka_rebalance.kube.api_errors import NotFound
@@ -48,12 +50,17 @@ class ResourceScope:
     namespace: str
     records: str | None = None
 
+    @property
+    def options(self) -> str:
+        """The options with which a command finds the resource, for messages."""
+        if self.server.directory is None:
+            return f"-n {self.namespace}"
+        return f"-n {self.namespace} --records {shlex.quote(str(self.server.directory))}"
+
     def follow(self, name: str) -> str:
         """The command to follow a change of the resource, for messages."""
-        if self.server.directory is None:
-            return f"follow it with: kafka-rebalance watch {name} -n {self.namespace}"
-        where = f"-n {self.namespace} --records {self.server.directory}"
-        return f"kafka-rebalance run carries it out; follow it with: kafka-rebalance watch {name} {where}"
+        command = f"follow it with: kafka-rebalance watch {name} {self.options}"
+        return command if self.server.directory is None else f"kafka-rebalance run carries it out; {command}"
 
 
 def api_server_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
@@ -159,6 +166,17 @@ async def find(kube: KubeObjects, namespace: str, name: str, plural: str = REBAL
     if body is None:
         raise NotFound(f"{KINDS[plural]} {namespace}/{name} not found")
     return body
+
+
+def warn_if_ended(body: Json) -> None:
+    """Of a KafkaRebalance whose settings are about to change: warns if no run can follow the change."""
+    metadata, status = body["metadata"], body.get("status") or {}
+    ready = next((c for c in status.get("conditions") or () if c["type"] == ConditionType.READY), None)
+    edited = status.get("observedGeneration") != metadata.get("generation")
+    if ready is not None and ready["status"] == "True" and not edited:
+        what = f"KafkaRebalance {metadata['namespace']}/{metadata['name']}"
+        text = f"warning: {what} has ended ({ready['reason']}): this applies only to an undo or to a new run"
+        click.echo(text, err=True)
 
 
 def stores(kube: KubeObjects) -> "Stores":

@@ -1,10 +1,12 @@
-"""The leader that check-install reports from the Lease. tests/kube covers the rest on a real API server."""
+"""The CRDs and the leader that check-install reports. tests/kube covers the rest on a real API server."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.fakes.installed_kube import InstalledKube
 from tests.fakes.kube_in_memory import KubeInMemory
 
+from kafka_rebalance.api.crd import definitions
 from kafka_rebalance.cli.commands.check_install_command import answers
 from kafka_rebalance.kube.lease import LEASE_NAME
 
@@ -17,7 +19,7 @@ async def leads(renewed_ago: timedelta, holder: str = "operator-1") -> str:
     return str([answer async for answer in answers(kube, ())][-1]).partition(" at 2")[0]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _all_else_is_well(monkeypatch):
     """The checks of the API server that come first."""
 
@@ -28,6 +30,31 @@ def _all_else_is_well(monkeypatch):
         monkeypatch.setattr(f"kafka_rebalance.cli.commands.check_install_command.{question}", well)
 
 
+class TestDefinitions:
+    """The operator watches all kinds, so all CRDs are checked."""
+
+    @pytest.fixture
+    def kube(self):
+        return InstalledKube()
+
+    async def said(self, kube):
+        return [str(answer) async for answer in answers(kube, ())]
+
+    @pytest.mark.parametrize("name", sorted(definitions()))
+    async def test_one_is_missing(self, kube, name):
+        del kube.crds[name]
+        served, *rest = await self.said(kube)
+        plural = name.partition(".")[0]
+        assert served.startswith(f"FAIL  kafkarebalance.dev/v1alpha1: {plural}, {plural}/status not served")
+        assert f"FAIL  CRD {name}: CustomResourceDefinition {name} not found" in rest
+
+    @pytest.mark.parametrize("name", sorted(definitions()))
+    async def test_one_is_of_another_version(self, kube, name):
+        kube.crds[name]["spec"]["versions"] = []
+        assert f"FAIL  CRD {name} differs from the one of this version: apply that one" in await self.said(kube)
+
+
+@pytest.mark.usefixtures("_all_else_is_well")
 class TestLeader:
     async def test_renews_its_lease(self):
         assert await leads(timedelta(seconds=10)) == f"ok    lease kafka-rebalance/{LEASE_NAME} is held by operator-1"

@@ -150,11 +150,12 @@ class TestPlanning:
         parse_rebalance({**made, "metadata": {**made["metadata"], "uid": "1"}})
 
     def test_topics_and_brokers(self, world: World, tmp_path: Path) -> None:
-        """Names are literal: a dot is not part of a pattern."""
+        """Names are literal, also in a file that somebody else has made: none is a pattern."""
         topics = tmp_path / "topics.json"
-        topics.write_text(json.dumps({"version": 1, "topics": [{"topic": "a.b"}, {"topic": "a-b_c"}]}))
+        names = ("a.b", "a-b_c", "a|[^x]+")
+        topics.write_text(json.dumps({"version": 1, "topics": [{"topic": name} for name in names]}))
         (made,) = world.printed("--topics-to-move-json-file", str(topics), "--broker-list", "3,1")
-        assert made["spec"]["topics"] == {"include": ["a-b_c", "a\\.b"]}
+        assert made["spec"]["topics"] == {"include": ["a-b_c", "a\\.b", "a\\|\\[\\^x\\]\\+"]}
         assert made["spec"]["brokers"] == {"include": [1, 3]}
         parse_rebalance({**made, "metadata": {**made["metadata"], "uid": "1"}})
 

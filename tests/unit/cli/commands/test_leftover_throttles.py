@@ -154,19 +154,24 @@ class TestCommand:
         """What it claims stays."""
         lists = Ledger({}, {"t": {LEADER_LIST: Before(None, dynamic=False)}})
         self.records.kept = ledger_to_json(lists)
-        assert self.run("--clear-throttles").exit_code == 0
+        done = self.run("--clear-throttles")
+        assert done.exit_code == 0
+        assert done.stderr.startswith("not checked: 1 throttle config that the operator has set")
         assert kafka.values == {(BrokerId(1), LEADER_RATE): "1000", ("t", LEADER_LIST): "0:1,0:2"}
 
     def test_a_damaged_one_is_refused(self, kafka):
-        """Nothing is guessed."""
+        """Nothing is guessed; the message says what to do."""
         self.records.kept = {"version": 9}
-        assert self.run("--clear-throttles").exception.reason == "ThrottleLedgerDamaged"
+        refused = self.run("--clear-throttles").exception
+        assert refused.reason == "ThrottleLedgerDamaged"
+        assert "restore it, or delete it after" in refused.message
         assert kafka.values == LEFT
 
     def test_one_line_when_nothing_is_left(self, kafka):
         """It says what was looked at."""
         kafka.values.clear()
         done = self.run("--throttles", "--no-operator")
+        assert done.stderr == ""
         assert (
             done.stdout
             == "no problems found: no reassignment is stuck, no permission is missing, and no throttle is left behind\n"

@@ -27,7 +27,7 @@ class TestStopping:
             try:
                 wait_until("it imports", lambda: importing.exists() or process.poll() is not None)
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(30) == 0
+                assert process.wait(240) == 0
             finally:
                 process.kill()
 

@@ -79,6 +79,17 @@ class _Denied:
         return SampleBatch(datetime(2026, 3, 1, tzinfo=UTC), "c1", (), commits_missing=why)
 
 
+class TestOtherCluster:
+    async def test_brokers_that_claim_the_id_of_another_cluster(self, tmp_path: Path) -> None:
+        """Its owner is not theirs, and would get a load model of their samples."""
+        with pytest.raises(Permanent, match="the brokers belong to cluster c1, not to c2") as refused:
+            await _one(_Full(), str(tmp_path), "c2")
+        assert refused.value.reason == "OtherCluster"
+        assert os.listdir(tmp_path) == []
+        await _one(_Full(), str(tmp_path), "c1")
+        assert os.listdir(tmp_path) != []
+
+
 class TestConsumerGroups:
     async def test_that_cannot_be_read_are_told_and_cost_no_sample(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -119,6 +130,7 @@ class TestCompact:
         result = CliRunner().invoke(pipeline, command, catch_exceptions=False)
         assert result.stdout.splitlines() == [
             "cluster c1: merged 2 files into 1, deleted 1",
+            "deleted the steps of 0 runs",
             "deleted 1 files that killed writers had left",
         ]
 

@@ -11,8 +11,11 @@ from tests.unit.cli.commands.resource_runs import ENDED, WAITING, body, plan, pr
 from tests.unit.cli.commands.status_runs import NOW, UID, open_run_of, tp
 from tests.unit.report.report_values import record
 
+from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.cli.options.resource_lookup import stores
 from kafka_rebalance.kube.api_errors import Forbidden
+from kafka_rebalance.kube.directory_objects import DirectoryObjects
+from kafka_rebalance.kube.record_files import RecordFiles
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.topology import replicas_of
 from kafka_rebalance.storage.locations import open_location
@@ -71,6 +74,18 @@ class TestPlans:
         assert "another state of the cluster" not in page
         assert "proved: no plan" in page
 
+    @pytest.mark.parametrize(
+        "summary",
+        [{"before": {}}, {"lowerBound": "x"}, {"lowerBound": 1e400}, {"imbalance": {"squares": []}}, {"warnings": 5}],
+    )
+    def test_a_summary_of_others(self, tmp_path, summary):
+        """Wrong usage, without a traceback."""
+        (tmp_path / "cluster.json").write_text(json.dumps(CLUSTER))
+        (tmp_path / "plan.json").write_text(json.dumps({"version": 1, "partitions": [], "summary": summary}))
+        files = ("--cluster", str(tmp_path / "cluster.json"), "--plan", str(tmp_path / "plan.json"))
+        done = run_program("report", *files, "-o", str(tmp_path / "r.md"))
+        assert (done.code, "summary: it is not that of a plan" in done.err) == (2, True)
+
     def test_a_budget_of_a_plan_file(self, written, tmp_path):
         """The file says that a movement budget limits the plan."""
         made = run_program("plan", "--cluster", EXAMPLE, "--max-replica-moves", "4", "-o", "json").out
@@ -79,6 +94,15 @@ class TestPlans:
         assert "no plan within the movement budget balances better" in written(
             lambda *more: run_program(*arguments, *more)
         )
+
+    def test_a_hash_that_is_none(self, written, tmp_path):
+        """A plan file of others may have any text in its summary."""
+        made = json.loads(run_program("plan", "--cluster", EXAMPLE, "-o", "json").out)
+        made["summary"]["hash"] = "`![x](y)"
+        (tmp_path / "plan.json").write_text(json.dumps(made))
+        arguments = ("report", "--cluster", EXAMPLE, "--plan", str(tmp_path / "plan.json"))
+        page = written(lambda *more: run_program(*arguments, *more))
+        assert "| The file was planned for another state of the cluster | \\`!\\[x\\](y) |" in page
 
     def test_of_another_cluster(self, cluster, tmp_path):
         rows = [{"topic": "gone", "partition": 0, "replicas": [1]}]
@@ -140,6 +164,20 @@ class TestResources:
         arguments = ("report", "r", "--history", str(tmp_path / "lake"))
         page = written(lambda *more: program(kube, *arguments, *more), ".html")
         assert "kafka-rebalance undo r -n kafka" in page
+
+    def test_of_a_run_without_kubernetes(self, written, tmp_path):
+        """The command to paste works on the same directory; one of the API server would find nothing."""
+        directory = tmp_path / "records of r"
+
+        async def succeed():
+            kube = DirectoryObjects(RecordFiles.to_write(directory), lambda: NOW)
+            await kube.apply(REBALANCES, body())
+            await kube.patch_status(REBALANCES, "kafka", "r", {"status": status(ENDED, plan(PLAN.hash))})
+            await kube.close()
+
+        asyncio.run(succeed())
+        page = written(lambda *more: run_program("report", "r", "-n", "kafka", "--records", str(directory), *more))
+        assert f"kafka-rebalance undo r -n kafka --records '{directory}'" in page
 
 
 class TestUsage:

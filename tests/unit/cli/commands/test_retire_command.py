@@ -244,7 +244,7 @@ class TestTrouble:
         with pytest.raises(Permanent, match=r"namespace gone may not be listed"):
             await world.retire(namespaces=("gone",))
 
-    async def test_an_operator_that_does_not_stop(self, world, monkeypatch):
+    async def test_an_operator_that_does_not_stop(self, world, monkeypatch, capsys):
         monkeypatch.setattr(module, "STOP_SECONDS", 0.01)
         monkeypatch.setattr(world.clock, "sleep", lambda seconds: asyncio.sleep(0))
         await LeaseHolder(world.kube, LEASE_NAME, "stubborn", world.clock).acquire()
@@ -252,6 +252,25 @@ class TestTrouble:
         with pytest.raises(Permanent, match="still held by stubborn"):
             await world.retire()
         assert (world.kube.scaled, world.finalizers("a")) == ([0, 2], [FINALIZER])
+        said = capsys.readouterr().err
+        assert "waiting until stubborn has released lease" in said
+        assert said.endswith(" has 2 replicas again\n")
+
+    async def test_a_deployment_that_is_not_there(self, world, monkeypatch, capsys):
+        """Nothing was stopped, so nothing was started again."""
+
+        async def scale(*_):
+            return False
+
+        monkeypatch.setattr(module, "STOP_SECONDS", 0.01)
+        monkeypatch.setattr(world.clock, "sleep", lambda seconds: asyncio.sleep(0))
+        monkeypatch.setattr(module.Installation, "scale", scale)
+        await LeaseHolder(world.kube, LEASE_NAME, "stubborn", world.clock).acquire()
+        with pytest.raises(Permanent, match="still held by stubborn"):
+            await world.retire()
+        said = capsys.readouterr().err
+        assert "not found" in said
+        assert "again" not in said
 
     async def test_a_job_that_is_stopped(self, world, monkeypatch):
         """A terminated Job does not leave the operator stopped."""
@@ -266,7 +285,7 @@ class TestTrouble:
         task = asyncio.create_task(module._until_terminated(world.retire()))
         await reached.wait()
         os.kill(os.getpid(), signal.SIGTERM)
-        with pytest.raises(Transient, match="the operator was started again"):
+        with pytest.raises(Transient, match="interrupted"):
             await task
         assert world.kube.scaled == [0, 2]
         assert world.kube.leases[LEASE_NAME]["spec"]["holderIdentity"] == ""

@@ -1,7 +1,7 @@
 """kafka-rebalance suspend and resume."""
 
 import pytest
-from tests.unit.cli.commands.resource_runs import body, program, spec_of, world
+from tests.unit.cli.commands.resource_runs import ENDED, body, program, spec_of, status, world
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,24 @@ def test_it_is_set_and_nothing_else(before, command, said, after):
     assert done.out.startswith(f"KafkaRebalance kafka/r is {said}")
     assert spec_of(kube)["execution"] == {"suspend": after, **limits}
     assert len(kube.writes) == ("already" not in said)
+
+
+@pytest.mark.parametrize(
+    "command", [("suspend",), ("resume",), ("suspend", "--override"), ("throttle", "--rate", "1Mi")]
+)
+def test_one_that_has_ended(command):
+    """Nothing is in progress that the change could affect; an undo obeys it."""
+    kube = world(body(reported=status(ENDED), generation=1))
+    done = program(kube, command[0], "r", *command[1:])
+    assert done.code == 0
+    warning = "warning: KafkaRebalance kafka/r has ended (Succeeded): this applies only to an undo or to a new run\n"
+    assert done.err == warning
+
+
+def test_one_that_was_edited_after_its_end():
+    """It gets a new run."""
+    kube = world(body(reported=status(ENDED), generation=2))
+    assert program(kube, "suspend", "r").err == ""
 
 
 def test_one_that_was_never_suspended_stays_as_it_is():

@@ -78,5 +78,16 @@ class TestLines:
         assert "Suspended: spec.execution.suspend is set; no new step is started" in told
         assert "Succeeded: 3 of 3 partitions are at their targets" in told
 
+    def test_a_state_without_figures_is_one_line(self):
+        """The message says the state already."""
+        assert watch(WAITING, DONE).out.splitlines() == [
+            "Suspended: spec.execution.suspend is set; no new step is started",
+            "Succeeded: 3 of 3 partitions are at their targets",
+        ]
+
+    def test_one_that_no_operator_has_seen(self):
+        """It has neither figures nor a message."""
+        assert watch(resource(status={}), DONE).out.splitlines()[0] == "Pending"
+
     def test_what_has_not_changed_is_not_told_again(self):
         assert watch(MOVING, MOVING, MOVING, DONE).out.count("moving replicas in small steps") == 1

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from tests.unit.cli.commands.resource_runs import body
+from tests.unit.cli.commands.resource_runs import ENDED, body, status
 from tests.unit.cli.commands.test_history_command import DONE
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
@@ -28,3 +28,15 @@ async def test_one_whose_run_is_still_open_was_not_rolled_back(tmp_path):
     ready = find_condition(found.conditions, ConditionType.READY)
     assert (ready.status, ready.reason) == ("False", "Abandoned")
     assert "as before the run" not in ready.message
+
+
+async def test_one_that_had_ended_is_not_behind_its_spec(tmp_path):
+    """The deletion raises the generation, and nobody will report that any more."""
+    kube = DirectoryObjects(RecordFiles.to_write(tmp_path), lambda: NOW)
+    metadata = (await kube.apply(REBALANCES, body()))["metadata"]
+    where = (REBALANCES, metadata["namespace"], metadata["name"])
+    await kube.patch_status(*where, {"status": status(ENDED, generation=metadata["generation"])})
+    await kube.delete_resource(*where, metadata["uid"])
+    found = parse_rebalance(await find_or_gone(kube, *where[1:]))
+    assert found.status.observed_generation == found.metadata.generation > metadata["generation"]
+    assert find_condition(found.status.conditions, ConditionType.READY).reason == "Succeeded"
