@@ -1,5 +1,6 @@
 """The report as one HTML page, and as Markdown for a pull request."""
 
+import re
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 
@@ -16,7 +17,15 @@ _MOST_BROKERS = _MOST_FLOWS = 40
 _MOST_PARTITIONS = 100
 Pack = Callable[[Sequence[PartitionRow], int], PackedPartitions]
 """Pack the first rows into at most this many characters, as `packed`."""
-_MARKUP = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;", "*": "\\*", "_": "\\_", "`": "\\`"})
+_MARKUP = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]|<>&~"} | dict.fromkeys("\n\r\v\f\x85\u2028\u2029", " "))
+"""Names and messages come from Kafka, and are text in Markdown too: no link, no image, no markup, no other cell."""
+_REFERENCE = re.compile(r"[@#!](?=\w)|:(?=//)|(?<![a-z0-9])(?:www(?=\.)|gh(?=-\d))", re.IGNORECASE)
+"""Where a bare address, a mention or the number of an issue begins. GitHub links these in the page that it has made of
+the Markdown, where escapes have no effect any more."""
+_WORD_JOINER = "\u2060"
+"""A character without width, at which no line breaks."""
+_CODE = re.compile(r"[\w.:-]+")
+"""Text that can be in a code span, which has no escapes."""
 
 
 def html_page(report: Report, reload_seconds: int = 0, pack: Pack = packed) -> str:
@@ -92,8 +101,18 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     environment.globals |= {"arrow": _arrow, "format_bytes": format_bytes, "added": _added}
-    environment.filters["md"] = lambda text: str(text).translate(_MARKUP)
+    environment.filters |= {"md": _text, "code": _code}
     return environment
+
+
+def _text(text: object) -> str:
+    """In Markdown, as plain text."""
+    return _REFERENCE.sub(lambda found: found[0] + _WORD_JOINER, str(text)).translate(_MARKUP)
+
+
+def _code(text: str) -> str:
+    """In Markdown, in a code span if that is safe."""
+    return f"`{text}`" if _CODE.fullmatch(text) else _text(text)
 
 
 def _arrow(figures: BeforeAfter, *, bytes: bool = False) -> str:  # noqa: A002 - the word of the templates

@@ -111,6 +111,7 @@ class Report:
     """The whole report. ``whole_cluster``: the figures of brokers count all replicas, not only those that change.
 
     ``command``: the next command to paste; ``risks`` and ``why`` are sentences; ``reasons``: of the partitions.
+    ``moved_back``: a sentence, if the brokers do not get, or no longer have, the figures after the plan.
     ``course`` None: the plan has not started. ``partitions`` None: they could not be read.
     """
 
@@ -127,4 +128,5 @@ class Report:
     risks: Sequence[str] = ()
     curve: Sequence[BalancePoint] = ()
     command: str = ""
+    moved_back: str = ""
     course: Course | None = None

@@ -24,7 +24,7 @@ from kafka_rebalance.report.plan_contents import (
     risks_of,
 )
 from kafka_rebalance.report.report_contents import BeforeAfter, BrokerRow, CopyFlow, Fact, PartitionRow, Report
-from kafka_rebalance.report.run_contents import course_of, next_command, run_facts
+from kafka_rebalance.report.run_contents import course_of, moved_back, next_command, run_facts
 from kafka_rebalance.units import format_bytes
 
 NO_CLUSTER = ClusterFile((), ())
@@ -59,9 +59,17 @@ def contents_of(plan: Plan, described: ClusterFile = NO_CLUSTER) -> PlanContents
 
 
 def report_of(
-    rebalance: KafkaRebalance, plan: PlanContents | None, now: datetime, record: RunRecord | None = None
+    rebalance: KafkaRebalance,
+    plan: PlanContents | None,
+    now: datetime,
+    *,
+    options: str = "",
+    record: RunRecord | None = None,
 ) -> Report:
-    """``plan`` None: it is not known, and the report shows the figures of the status. ``record``: the steps."""
+    """``plan`` None: it is not known, and the report shows the figures of the status. ``record``: the steps.
+
+    ``options`` of commands say where the resource is; by default, in its namespace.
+    """
     metadata, status = rebalance.metadata, rebalance.status
     leaving = rebalance.spec.brokers.decommission
     ready = ready_reason(status)
@@ -71,14 +79,16 @@ def report_of(
         state=ready[0] if ready is not None else "Not seen by an operator yet",
         made_at=now,
         facts=[*facts, *run_facts(status), *(plan.facts if plan is not None else _plan_of_status(status))],
-        brokers=_of_status(status)
-        if plan is None
-        else [replace(row, target=row.broker not in leaving) for row in plan.brokers],
+        brokers=[
+            replace(row, target=row.broker not in leaving)
+            for row in (plan.brokers if plan is not None else _of_status(status))
+        ],
         whole_cluster=plan is not None and plan.whole_cluster,
         flows=plan.flows if plan is not None else (),
         partitions=plan.partitions if plan is not None else None,
         risks=plan.risks if plan is not None else (),
-        command=next_command(metadata.name, metadata.namespace, status),
+        command=next_command(metadata.name, options or f"-n {metadata.namespace}", status),
+        moved_back=moved_back(status),
         course=course_of(status, record),
     )
 

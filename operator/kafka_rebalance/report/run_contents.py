@@ -9,6 +9,9 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.report.report_contents import BatchCopy, Conditioned, Course, Fact
 from kafka_rebalance.units import format_bytes, format_duration, format_rate
 
+_BACK = {Reason.UNDONE, Reason.ROLLED_BACK}
+_GOING_BACK = {Reason.UNDOING, Reason.ROLLING_BACK}
+
 
 def course_of(status: KafkaRebalanceStatus, record: RunRecord | None) -> Course | None:
     """How the run goes; None: it has no progress yet."""
@@ -41,8 +44,9 @@ def course_of(status: KafkaRebalanceStatus, record: RunRecord | None) -> Course 
 
 
 def run_facts(status: KafkaRebalanceStatus) -> list[Fact]:
-    """The figures of the run."""
+    """The figures of the run; in a rollback or undo, and after it, those of the rollback."""
     facts, progress, throttle = [], status.progress, status.throttle
+    back = bool(moved_back(status))
     ready = find_condition(status.conditions, ConditionType.READY)
     if ready is not None:
         facts.append(Fact("Now", ready.message or ready.reason))
@@ -52,14 +56,19 @@ def run_facts(status: KafkaRebalanceStatus) -> list[Fact]:
         if progress.started_at is not None:
             facts.append(Fact("Started", format_time(progress.started_at)))
         copied = f"{format_bytes(progress.bytes.moved)} of {format_bytes(progress.bytes.total)}, {progress.percent}%"
-        facts.append(Fact("Copied", copied))
+        facts.append(Fact("Copied by the rollback" if back else "Copied", copied))
         if status.completed_at is None and progress.rate:
             facts.append(Fact("Rate", format_rate(progress.rate)))
         if status.completed_at is None and progress.estimated_completion is not None:
             facts.append(Fact("Estimated end", format_time(progress.estimated_completion)))
         if progress.started_at is not None and status.completed_at is not None:
-            took = (status.completed_at - progress.started_at).total_seconds()
-            facts.append(Fact("Ended", f"{format_time(status.completed_at)}, after {format_duration(took)}"))
+            ended = format_time(status.completed_at)
+            took = format_duration((status.completed_at - progress.started_at).total_seconds())
+            facts.append(
+                Fact("Rolled back", f"{ended}, {took} after the run started")
+                if back
+                else Fact("Ended", f"{ended}, after {took}")
+            )
         if progress.above_replication_factor:
             facts.append(Fact("Partitions above their replication factor", str(progress.above_replication_factor)))
     if throttle is not None:
@@ -69,11 +78,22 @@ def run_facts(status: KafkaRebalanceStatus) -> list[Fact]:
     return facts
 
 
-def next_command(name: str, namespace: str, status: KafkaRebalanceStatus) -> str:
-    """What to paste next, if the state asks for it."""
+def moved_back(status: KafkaRebalanceStatus) -> str:
+    """Says that the figures of the plan are no longer the target; empty while they are."""
+    ready = find_condition(status.conditions, ConditionType.READY)
+    reason = ready.reason if ready is not None else ""
+    if reason in _BACK:
+        return "The moves of the run were taken back: the brokers have what is shown as before."
+    if reason in _GOING_BACK:
+        return "Moves of the run are being taken back: the brokers do not get what is shown as after."
+    return ""
+
+
+def next_command(name: str, options: str, status: KafkaRebalanceStatus) -> str:
+    """What to paste next, if the state asks for it. ``options``: those that say where the resource is."""
     ready = find_condition(status.conditions, ConditionType.READY)
     if ready is None:
         return ""
     if ready.reason == Reason.AWAITING_APPROVAL:
-        return f"kafka-rebalance approve {name} -n {namespace}"
-    return f"kafka-rebalance undo {name} -n {namespace}" if ready.reason == Reason.SUCCEEDED else ""
+        return f"kafka-rebalance approve {name} {options}"
+    return f"kafka-rebalance undo {name} {options}" if ready.reason == Reason.SUCCEEDED else ""

@@ -4,13 +4,16 @@
 """
 
 import re
+from dataclasses import replace
 
+import pytest
 from tests.unit.report.random_rows import random_rows
-from tests.unit.report.report_values import BROKERS, PLAN, course, record, report
+from tests.unit.report.report_values import BROKERS, NOW, PLAN, ROWS, course, record, report
 
+from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.report import pages
 from kafka_rebalance.report.pages import html_page, markdown_page
-from kafka_rebalance.report.report_contents import BalancePoint
+from kafka_rebalance.report.report_contents import BalancePoint, Conditioned, Fact, PartitionRow
 
 CURVE = [BalancePoint(0, 0, 4, 0), BalancePoint(2, 2, 2, 6 << 20)]
 
@@ -72,6 +75,20 @@ class TestHtml:
         assert set(re.findall(r"var\(--([\w-]+)\)", page)) <= light
 
 
+def test_the_progress_of_a_rollback_is_named():
+    """Its partitions are not those that the run has completed."""
+    page = markdown_page(report(course=course(), moved_back="The moves were taken back."))
+    assert "## Progress of the rollback" in page
+    assert "## Progress of the run" not in page
+
+
+@pytest.mark.parametrize("draw", [html_page, markdown_page])
+def test_moves_that_were_taken_back(draw):
+    """The figures after the plan are not those of the brokers."""
+    _, _, figures = draw(report(moved_back="The moves were taken back.")).partition("Before and after")
+    assert figures.index("The moves were taken back.") < figures.index("Preferred leaders")
+
+
 class TestMarkdown:
     def test_the_same_figures(self):
         page = markdown_page(report(course=course(), curve=CURVE))
@@ -89,6 +106,64 @@ class TestMarkdown:
         rows = [line for line in page.splitlines() if line.startswith("|")]
         assert rows
         assert all(line.endswith("|") for line in rows)
+
+    @pytest.mark.parametrize(
+        ("said", "written"),
+        [
+            ("![x](y.png)", "!\\[x\\](y.png)"),
+            ("[approved](y)", "\\[approved\\](y)"),
+            ("a\\|b", "a\\\\\\|b"),
+            ("\\*b\\*", "\\\\\\*b\\\\\\*"),
+            ("<img>&lt;", "\\<img\\>\\&lt;"),
+            ("`b` _b_ ~~b~~", "\\`b\\` \\_b\\_ \\~\\~b\\~\\~"),
+            *((f"a{end}# b", "a # b") for end in "\n\r\v\f\x85\u2028\u2029"),
+        ],
+    )
+    def test_names_and_messages_are_text(self, said, written):
+        """Those of a server that is not trusted come into the pull requests of others."""
+        assert markdown_page(report(title=said)).startswith(f"# {written}\n")
+
+    @pytest.mark.parametrize(
+        ("said", "written"),
+        [
+            ("see https://h/p", "see https:\u2060//h/p"),
+            ("HTTP://h", "HTTP:\u2060//h"),
+            ("www.h.org and www.h.org", "www\u2060.h.org and www\u2060.h.org"),
+            ("(WWW.h.org) _www.h", "(WWW\u2060.h.org) \\_www\u2060.h"),
+            ("me@h.org, @team, org/@x", "me@\u2060h.org, @\u2060team, org/@\u2060x"),
+            ("org/repo#12, #12 and !12", "org/repo#\u206012, #\u206012 and !\u206012"),
+            ("GH-12 of gh-3, high-2", "GH\u2060-12 of gh\u2060-3, high-2"),
+            ("kafka-0:9092, 10%, a!", "kafka-0:9092, 10%, a!"),
+        ],
+    )
+    def test_a_host_links_nothing_and_notifies_nobody(self, said, written):
+        """GitHub and GitLab link bare addresses, and names and numbers after a sign, even if the sign is escaped."""
+        assert markdown_page(report(title=said)).startswith(f"# {written}\n")
+
+    @pytest.mark.parametrize("said", ["`", "a` | **b**", "a\n# b", "@team"])
+    def test_only_simple_words_are_code(self, said):
+        """The hash in a plan file may be any text, and a code span has no escapes."""
+        page = markdown_page(report(facts=[Fact("Plan", said, code=True)]))
+        shown = said.translate(pages._MARKUP)
+        assert f"| Plan | {shown.replace('@', chr(64) + chr(0x2060))} |\n" in page
+
+    def test_markup_is_escaped_wherever_text_of_a_cluster_is_shown(self):
+        said = "*b*"
+        conditions = [Conditioned(said, said, said, said, NOW)]
+        page = markdown_page(
+            report(
+                title=said,
+                state=said,
+                facts=[Fact("Now", said)],
+                brokers=[replace(row, rack=said) for row in ROWS[:1]],
+                partitions=[PartitionRow(TopicPartition(said, 0), (), (), 0)],
+                why=[said],
+                risks=[said],
+                course=replace(course(), conditions=conditions),
+            )
+        )
+        assert page.count("\\*b\\*") == 11
+        assert said not in page
 
     def test_of_a_large_cluster(self):
         """It stays short enough for a pull request; how much is left out is said."""

@@ -2,9 +2,11 @@
 
 from datetime import timedelta
 
+import pytest
 from tests.unit.cli.commands.resource_runs import ENDED, WAITING, plan, status
 from tests.unit.cli.commands.status_runs import NOW
 
+from kafka_rebalance.api.conditions import ReadySummary
 from kafka_rebalance.api.resource_status import (
     BatchRow,
     ByteProgress,
@@ -14,7 +16,8 @@ from kafka_rebalance.api.resource_status import (
     ReplicaProgress,
     ThrottleStatus,
 )
-from kafka_rebalance.report.run_contents import course_of, next_command, run_facts
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.report.run_contents import course_of, moved_back, next_command, run_facts
 
 PROGRESS = ProgressStatus(
     percent=37,
@@ -65,11 +68,47 @@ class TestFacts:
         assert "Rate" not in facts
         assert "Duration at the current throttle" not in facts
 
+    @pytest.mark.parametrize("reason", [Reason.UNDONE, Reason.ROLLED_BACK])
+    def test_rolled_back(self, reason):
+        """The bytes and the end in the status are those of the rollback, the start is that of the run."""
+        back = seen((ReadySummary.DONE, reason), progress=PROGRESS, completed_at=NOW)
+        facts = {fact.label: fact.text for fact in run_facts(back)}
+        assert facts["Copied by the rollback"] == "189 MiB of 510 MiB, 37%"
+        assert facts["Rolled back"] == "2026-01-01T12:00:00Z, 2m after the run started"
+        assert facts["Started"] == "2026-01-01T11:58:00Z"
+        assert not {"Copied", "Ended"} & set(facts)
+
+    @pytest.mark.parametrize("reason", [Reason.UNDOING, Reason.ROLLING_BACK])
+    def test_rolling_back(self, reason):
+        facts = {fact.label for fact in run_facts(seen((ReadySummary.IN_PROGRESS, reason), progress=PROGRESS))}
+        assert "Copied by the rollback" in facts
+        assert "Copied" not in facts
+
 
 class TestNext:
     def test_by_state(self):
         """The command to paste."""
-        assert next_command("r", "kafka", seen(WAITING)) == "kafka-rebalance approve r -n kafka"
-        assert next_command("r", "kafka", seen(ENDED)) == "kafka-rebalance undo r -n kafka"
-        assert next_command("r", "kafka", seen()) == ""
-        assert next_command("r", "kafka", KafkaRebalanceStatus()) == ""
+        assert next_command("r", "-n kafka", seen(WAITING)) == "kafka-rebalance approve r -n kafka"
+        assert next_command("r", "-n kafka", seen(ENDED)) == "kafka-rebalance undo r -n kafka"
+        assert next_command("r", "-n kafka", seen()) == ""
+        assert next_command("r", "-n kafka", KafkaRebalanceStatus()) == ""
+
+
+class TestMovedBack:
+    @pytest.mark.parametrize("reason", [Reason.UNDOING, Reason.ROLLING_BACK])
+    def test_in_progress(self, reason):
+        """The figures of the plan are no target any more."""
+        assert moved_back(seen((ReadySummary.IN_PROGRESS, reason))).startswith("Moves of the run are being taken back")
+
+    @pytest.mark.parametrize("reason", [Reason.UNDONE, Reason.ROLLED_BACK])
+    def test_done(self, reason):
+        """The plan has no effect any more."""
+        found = moved_back(seen((ReadySummary.DONE, reason)))
+        assert found == "The moves of the run were taken back: the brokers have what is shown as before."
+
+    def test_forward(self):
+        assert (moved_back(seen()), moved_back(seen(ENDED)), moved_back(KafkaRebalanceStatus())) == ("", "", "")
+
+    def test_a_revert(self):
+        """It cancels what is in flight; completed moves stay."""
+        assert moved_back(seen((ReadySummary.IN_PROGRESS, Reason.REVERTING))) == ""

@@ -1,0 +1,1 @@
+"""A terminal session, recorded from real programs and shown as an animated picture."""
