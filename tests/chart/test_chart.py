@@ -301,6 +301,11 @@ class TestSpark:
         assert (settings["spark.executor.instances"], settings["spark.executor.memory"]) == ("3", "3g")
         assert settings["spark.executor.extraJavaOptions"] == "-XX:+UseSerialGC"
 
+    def test_driver_and_executors_answer_no_other_pod(self) -> None:
+        """Spark makes a secret for each job. Without it, every Pod that reaches the driver can give it orders."""
+        settings, _ = self.template()
+        assert settings["spark.authenticate"] == settings["spark.network.crypto.enabled"] == "true"
+
     def test_the_network_policy_lets_driver_and_executors_talk(self) -> None:
         """At the ports of the settings, among Pods of the release, which executors are."""
         settings, executor = self.template()

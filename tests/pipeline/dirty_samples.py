@@ -122,6 +122,9 @@ def _consumed(s: Samples, minute: int, ramp: float) -> None:
     s.leader(at, "read-by-nobody", 0, end, size, groups={})
     # Ten records a second of 100, 200, ... 600 bytes.
     s.leader(at, "read-ramp", 0, end, ramp, groups={"g": end})
+    # Kafka takes any number from every client that may commit.
+    impossible = dict.fromkeys(("h", "i"), 2**63 - 1 if minute > 14 else 0)
+    s.leader(at, "read-and-set-far-ahead", 0, end, size, groups={"g": end} | impossible)
     # One group could not be read in the seventh minute, so there is no row.
     s.leader(at, "read-but-once-unknown", 0, end, size, groups=None if minute == 7 else {"g": end})
     s.leader(at, "read-and-set-back", 0, end, size, groups={"g": end - 3000 * (minute > 14)})
@@ -218,6 +221,7 @@ EXPECTED_OUT = {
     "read-ramp": Expected("Marginal", 3500, 6000),
     "read-but-once-unknown": Expected("Marginal", 1000, 1000),
     "read-and-set-back": Expected("Marginal", 1000, 1000, END - 60),
+    "read-and-set-far-ahead": Expected("Marginal", 1000, 1000),
     "read-from-a-moment-on": Expected("Marginal", 1000 * 900 / 1740, 1000, END - 60),
     "read-after-deletion": Expected("Marginal", 1000 * 1200 / 1740, 1000, END - 60),
     "read-from-the-begin": Expected("HeldMean", 20_000, 20_000),

@@ -198,6 +198,19 @@ class TestCommand:
         assert "cluster c1: 1 partitions have no rate" in result.stderr
         assert model_of(tmp_path, "c2")["t"]["size_bytes"] == 1024
 
+    def test_impossible_numbers_of_one_cluster(self, spark: SparkSession, tmp_path: Path) -> None:
+        """Its brokers may claim any offset and size. The other clusters get their models."""
+        for name, numbers in (("c1", (1 - 2**63, 2**63 - 1, 0)), ("c2", (10, 20, 30))):
+            samples = Samples(name)
+            for at, number in zip((-1800, -1200, 4000), numbers, strict=True):
+                samples.leader(at, "t", 0, number, number)
+            samples.write(tmp_path)
+        result = CliRunner().invoke(pipeline, ["load-model", "--lake", str(tmp_path)])
+        assert isinstance(result.exception, Refused)
+        assert "1 of 2 clusters: c1" in result.exception.message
+        assert "cluster c1: failed (ArithmeticException): [ARITHMETIC_OVERFLOW]" in result.stderr
+        assert result.stdout.startswith("cluster c2: ")
+
     def test_an_empty_lake_is_refused(self, tmp_path: Path) -> None:
         """Before Spark starts."""
         with pytest.raises(Refused, match="no samples of any cluster; clusters with samples: none"):

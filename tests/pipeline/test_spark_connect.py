@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
+from e2e.bench.ports import release_port, reserve_port
 from tests.pipeline.clusters_by_hand import CLUSTER
 from tests.pipeline.dirty_samples import DAY
 from tests.pipeline.test_window_job import NOW, numbers, random_samples
@@ -30,9 +31,7 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """On a free port of this machine, with one thread."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = reserve_port()
     place = tmp_path_factory.mktemp("connect")
     submit = Path(pyspark.__file__).with_name("bin") / "spark-submit"
     settings = {
@@ -53,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             stderr=log,
         )
     try:
-        deadline = time.monotonic() + 180
+        deadline = time.monotonic() + 240
         while True:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -64,7 +63,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"sc://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(240)
+        release_port(port)
 
 
 def run(server: str, *words: str) -> str:

@@ -46,7 +46,8 @@ def write(file: Path) -> None:
     from kafka_rebalance.pipeline.spark_session import spark_session
 
     file.unlink(missing_ok=True)
-    os.environ["SPARK_SUBMIT_OPTS"] = f"-XX:ArchiveClassesAtExit={file}"
+    # Java warns of each of a thousand classes that it does not archive.
+    os.environ["SPARK_SUBMIT_OPTS"] = f"-XX:ArchiveClassesAtExit={file} -Xlog:cds=error -Xlog:cds+dynamic=error"
     with tempfile.TemporaryDirectory() as lake:
         for batch in _batches():
             write_batch(lake, batch)

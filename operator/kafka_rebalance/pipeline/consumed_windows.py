@@ -13,6 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
 from kafka_rebalance.pipeline.rate_windows import crosses, partition_key, spread
 
+_MOST_AHEAD = 10**9
+"""Records between the end of a log and a commit that was read a moment later. A client may commit any number: those
+further ahead are left out, as if the group had not committed."""
+
 
 def consumed_windows(commits: DataFrame, breaks: Sequence[datetime] = ()) -> DataFrame:
     """One row per partition (``k``) and window (``w``) with known pairs: records that all groups together read.
@@ -39,7 +43,10 @@ def _pairs(commits: DataFrame, breaks: Sequence[datetime]) -> DataFrame:
         F.unix_micros("committed_at").alias("t"),
         F.col("log_start_offset").alias("start"),
         F.col("log_end_offset").alias("end"),
-        F.map_from_arrays("groups", "committed").alias("commits"),
+        F.map_filter(
+            F.map_from_arrays("groups", "committed"),
+            lambda _, offset: (offset >= 0) & (offset - _MOST_AHEAD <= F.col("log_end_offset")),
+        ).alias("commits"),
     )
     in_order = Window.partitionBy("k").orderBy("at")
     both = known.withColumns(

@@ -27,6 +27,7 @@ from kafka_rebalance.pipeline.sample_manifests import (
     verified,
 )
 from kafka_rebalance.pipeline.stored_hours import HOUR, PLACES, hour_names, window_days
+from kafka_rebalance.storage.run_history import MOST_RUNS
 
 FILE_BYTES = 128 << 20
 """About the size of merged files."""
@@ -65,6 +66,18 @@ def tidy(
                 merged += len(group)
                 into += 1
     return Tidied(merged, into, deleted)
+
+
+def forget_runs(lake: Lake) -> int:
+    """Delete the steps of runs that no durations are learnt from any more; returns their number."""
+    deleted = 0
+    for cluster in lake.names("steps"):
+        place = f"steps/{cluster}"
+        runs = [f"{place}/{day}/{name}" for day in lake.names(place) for name in lake.names(f"{place}/{day}")]
+        for name in [name for name in runs if name.endswith(".parquet")][:-MOST_RUNS]:
+            lake.delete(name)
+            deleted += 1
+    return deleted
 
 
 def _expire(lake: Lake, cluster_id: str, day: str, before: datetime, table: LakeTable) -> int:

@@ -15,10 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 from kafka_rebalance.model.run_shape import Flow, RunShape
 from kafka_rebalance.pipeline.duration_fit import PastRun
 from kafka_rebalance.pipeline.lake import Lake, safe
-from kafka_rebalance.storage.run_history import VERSION
+from kafka_rebalance.storage.run_history import MOST_RUNS, VERSION
 
-MOST_RUNS = 500
-"""The newest ones: a cluster changes."""
 _BUSIEST = 16
 _RUN = ("run_id", "ended_micros", "active_seconds", "parallel_partitions")
 

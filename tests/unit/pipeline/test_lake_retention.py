@@ -7,8 +7,9 @@ import pyarrow.parquet
 import pytest
 from tests.unit.pipeline.test_sample_manifests import DAY, LATER, MOMENT, batch, commits_of, found
 
+from kafka_rebalance.pipeline import lake_retention
 from kafka_rebalance.pipeline.lake import Lake
-from kafka_rebalance.pipeline.lake_retention import SETTLED, STILL_READ, Tidied, tidy
+from kafka_rebalance.pipeline.lake_retention import SETTLED, STILL_READ, Tidied, forget_runs, tidy
 from kafka_rebalance.pipeline.lake_tables import OFFSETS
 from kafka_rebalance.pipeline.sample_manifests import inventory, write_batch
 from kafka_rebalance.pipeline.schema import ARROW_SCHEMA
@@ -112,6 +113,24 @@ class TestMerge:
         tidy(Lake.open(str(tmp_path)), "c1", LONG_AFTER, None)
         assert found(tmp_path).batches() == before
         assert len(list(tmp_path.glob("manifests/*/*/*"))) == 1
+
+
+class TestRuns:
+    def test_those_that_nothing_learns_from_go(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The newest of each cluster stay, whatever their age."""
+        monkeypatch.setattr(lake_retention, "MOST_RUNS", 2)
+        for cluster, days in (("a", ("2026-01-01", "2026-01-02", "2026-01-02", "2026-02-01")), ("b", ("2026-01-01",))):
+            for number, day in enumerate(days):
+                path = tmp_path / f"steps/cluster={cluster}/date={day}/{day.replace('-', '')}T00000{number}Z-r.parquet"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+        assert forget_runs(Lake.open(str(tmp_path))) == 2
+        left = sorted(str(path.relative_to(tmp_path / "steps")) for path in tmp_path.glob("steps/*/*/*"))
+        assert left == [
+            "cluster=a/date=2026-01-02/20260102T000002Z-r.parquet",
+            "cluster=a/date=2026-02-01/20260201T000003Z-r.parquet",
+            "cluster=b/date=2026-01-01/20260101T000000Z-r.parquet",
+        ]
 
 
 class TestExpiry:

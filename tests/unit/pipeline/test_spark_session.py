@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.pipeline.spark_session import in_cluster
+from kafka_rebalance.pipeline.spark_session import collector, in_cluster
 
 ENV = {
     "KUBERNETES_SERVICE_HOST": "10.96.0.1",
@@ -32,3 +32,16 @@ class TestInCluster:
         env = {key: value for key, value in ENV.items() if key != name}
         with pytest.raises(Refused, match=rf"{name} is not set: use the chart .* or --master k8s://"):
             in_cluster(env)
+
+
+class TestCollector:
+    def test_one_thread_for_few_cores(self) -> None:
+        """With more cores, a pause for one thread would keep all others waiting."""
+        assert collector(2, {}) == ("-XX:+UseSerialGC",)
+        assert collector(3, {}) == ()
+
+    @pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
+    def test_a_collector_of_the_user(self, name: str) -> None:
+        """Java does not start if two are chosen."""
+        assert collector(1, {name: "-Xss1m -XX:+UseParallelGC"}) == ()
+        assert collector(1, {name: "-Xss1m"}) == ("-XX:+UseSerialGC",)
