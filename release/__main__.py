@@ -1,7 +1,4 @@
-"""`python -m release` writes the files of a release; with `--twice` it proves that they are reproducible.
-
-The images are made by `make images`: they depend on a base image that is built from Debian packages of the day.
-"""
+"""`python -m release` writes the files of a release; with `--twice` it proves that they are reproducible."""
 
 import argparse
 import os
@@ -13,6 +10,7 @@ from pathlib import Path
 from release.chart_archive import write_chart
 from release.checksums import SUMS, different, write_checksums
 from release.command_archives import write_commands
+from release.images import write_images
 from release.krew_manifest import write_manifest
 from release.python_packages import build_packages, write_bill_of_materials
 from release.versions import ROOT, version
@@ -28,13 +26,14 @@ def main() -> int:
         help="where the files will be downloaded from, for the krew manifest",
     )
     parser.add_argument("--twice", action="store_true", help="make it twice, and fail if a file differs")
+    parser.add_argument("--without-images", action="store_true", help="omit the images, which require root and dockerd")
     arguments = parser.parse_args()
-    released = version()
+    released, images = version(), not arguments.without_images
     os.environ["SOURCE_DATE_EPOCH"] = _time_of_the_commit()
-    _make(arguments.output, released, arguments.url)
+    _make(arguments.output, released, arguments.url, images=images)
     if arguments.twice:
         with tempfile.TemporaryDirectory() as again:
-            _make(Path(again), released, arguments.url)
+            _make(Path(again), released, arguments.url, images=images)
             names = different(arguments.output, Path(again))
         if names:
             print(f"not reproducible: {', '.join(names)}", file=sys.stderr)
@@ -44,7 +43,7 @@ def main() -> int:
     return 0
 
 
-def _make(output: Path, released: str, url: str) -> None:
+def _make(output: Path, released: str, url: str, *, images: bool) -> None:
     output.mkdir(parents=True, exist_ok=True)
     if any(output.iterdir()):
         sys.exit(f"{output} is not empty")
@@ -53,6 +52,8 @@ def _make(output: Path, released: str, url: str) -> None:
     write_chart(output)
     archives = write_commands(wheel, output)
     write_manifest(archives, released, url.format(version=released), output)
+    if images:
+        write_images(output)
     write_checksums(output)
 
 

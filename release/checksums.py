@@ -1,6 +1,7 @@
-"""`SHA256SUMS` of a release, which `sha256sum --check` reads."""
+"""`SHA256SUMS` of a release, which `sha256sum --check` reads. `python -m release.checksums DIR` writes it again."""
 
 import hashlib
+import sys
 from pathlib import Path
 
 SUMS = "SHA256SUMS"
@@ -26,3 +27,7 @@ def different(one: Path, other: Path) -> list[str]:
 
 def _hash_if_there(path: Path) -> str | None:
     return sha256(path) if path.exists() else None
+
+
+if __name__ == "__main__":
+    write_checksums(Path(sys.argv[1]))

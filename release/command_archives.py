@@ -5,14 +5,13 @@ server.
 """
 
 import json
-import subprocess
-import sys
 import tempfile
 import zipfile
 from pathlib import Path
 
 from packaging import tags
 
+from release.programs import run_python_module
 from release.reproducible_tar import write_tar_gz
 from release.versions import ROOT, project, version
 
@@ -57,14 +56,11 @@ def _archive(platform: tuple[str, str], wheel_tags: list[str], sources: Path, re
     with tempfile.TemporaryDirectory() as place:
         program = Path(place) / PROGRAM
         interpreters = [_interpreter(platform, python, wheel_tags, Path(place)) for python in PYTHONS]
-        subprocess.check_call(
-            [
-                *(sys.executable, "-m", "pex", "--no-build", "--sh-boot", "--requirement", str(requirements)),
-                *("--sources-directory", str(sources), "--entry-point", "kafka_rebalance.cli.main:main"),
-                *(option for file in interpreters for option in ("--complete-platform", str(file))),
-                *("--output-file", str(program)),
-            ],
-            stderr=subprocess.DEVNULL,
+        run_python_module(
+            *("pex", "--no-build", "--sh-boot", "--requirement", str(requirements)),
+            *("--sources-directory", str(sources), "--entry-point", "kafka_rebalance.cli.main:main"),
+            *(option for file in interpreters for option in ("--complete-platform", str(file))),
+            *("--output-file", str(program)),
         )
         write_tar_gz(target, [(PROGRAM, program), ("LICENSE", ROOT / "LICENSE")])
     return target

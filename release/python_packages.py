@@ -1,10 +1,9 @@
 """Wheel, source distribution and bill of materials."""
 
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from release.programs import run_python_module
 from release.versions import ROOT, version
 
 
@@ -13,9 +12,7 @@ def build_packages(output: Path) -> Path:
 
     The build backend is the one of this environment, so that two builds have the same.
     """
-    subprocess.check_call(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(output), str(ROOT)], stdout=subprocess.DEVNULL
-    )
+    run_python_module("build", "--no-isolation", "--outdir", str(output), str(ROOT))
     (wheel,) = output.glob("*.whl")
     return wheel
 
@@ -24,15 +21,15 @@ def write_bill_of_materials(wheel: Path, output: Path) -> Path:
     """A CycloneDX document of the wheel with the versions of all dependencies that pip installs with it today."""
     target = output / f"kafka-rebalance-operator-{version()}.cdx.json"
     with tempfile.TemporaryDirectory() as place:
-        subprocess.check_call([sys.executable, "-m", "venv", "--without-pip", place])
+        run_python_module("venv", "--without-pip", place)
         python = Path(place) / "bin" / "python"
-        pip = [sys.executable, "-m", "pip", "--python", str(python), "--quiet", "--disable-pip-version-check"]
-        subprocess.check_call([*pip, "install", f"kafka-rebalance-operator[pipeline] @ {wheel.resolve().as_uri()}"])
-        subprocess.check_call(
-            [
-                *(sys.executable, "-m", "cyclonedx_py", "environment", str(python)),
-                *("--pyproject", str(ROOT / "pyproject.toml"), "--mc-type", "application"),
-                *("--output-reproducible", "--output-format", "JSON", "--output-file", str(target)),
-            ]
+        run_python_module(
+            *("pip", "--python", str(python), "--quiet", "--disable-pip-version-check"),
+            *("install", f"kafka-rebalance-operator[pipeline] @ {wheel.resolve().as_uri()}"),
+        )
+        run_python_module(
+            *("cyclonedx_py", "environment", str(python)),
+            *("--pyproject", str(ROOT / "pyproject.toml"), "--mc-type", "application"),
+            *("--output-reproducible", "--output-format", "JSON", "--output-file", str(target)),
         )
     return target

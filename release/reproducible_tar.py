@@ -4,8 +4,10 @@ import gzip
 import os
 import tarfile
 from collections.abc import Iterable
-from io import BytesIO
 from pathlib import Path
+
+_LEVEL = 6
+"""Of gzip. Level 9 makes the archive of an image 1 % smaller, and takes three times as long."""
 
 
 def write_tar_gz(target: Path, files: Iterable[tuple[str, Path]]) -> None:
@@ -14,8 +16,11 @@ def write_tar_gz(target: Path, files: Iterable[tuple[str, Path]]) -> None:
     Owner, group and time are fixed: the time is `SOURCE_DATE_EPOCH`, in seconds. Of the mode only the right to execute
     is kept.
     """
-    content = BytesIO()
-    with tarfile.open(fileobj=content, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+    with (
+        target.open("wb") as written,
+        gzip.GzipFile("", "wb", _LEVEL, written, mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.GNU_FORMAT) as archive,
+    ):
         for name, path in sorted(files):
             entry = tarfile.TarInfo(name)
             entry.size = path.stat().st_size
@@ -23,4 +28,3 @@ def write_tar_gz(target: Path, files: Iterable[tuple[str, Path]]) -> None:
             entry.mtime = int(os.environ["SOURCE_DATE_EPOCH"])
             with path.open("rb") as file:
                 archive.addfile(entry, file)
-    target.write_bytes(gzip.compress(content.getvalue(), mtime=0))

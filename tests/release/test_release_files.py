@@ -1,6 +1,7 @@
 """What `make release` writes: the same bytes each time, and files that helm, krew and pex accept."""
 
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from release.chart_archive import write_chart
 from release.checksums import SUMS, different, write_checksums
 from release.command_archives import PROGRAM, platforms
 from release.krew_manifest import write_manifest
+from release.programs import run_python_module
 from release.reproducible_tar import write_tar_gz
 
 from release import versions
@@ -62,11 +64,32 @@ class TestArchives:
         assert rendered[0] == rendered[1]
 
 
+class TestPrograms:
+    def test_a_failed_one_says_why(self, tmp_path: Path) -> None:
+        """What it has written is shown, and the command."""
+        (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+        with pytest.raises(SystemExit, match=r"Expecting property name(.|\n)*json.tool .* failed with exit code 1"):
+            run_python_module("json.tool", str(tmp_path / "broken.json"))
+
+    def test_one_that_succeeds_is_silent(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "right.json").write_text("{}", encoding="utf-8")
+        run_python_module("json.tool", str(tmp_path / "right.json"))
+        assert capfd.readouterr() == ("", "")
+
+
 class TestChecksums:
     def test_sha256sum_reads_them(self, tmp_path: Path) -> None:
         (tmp_path / "a").write_text("a", encoding="utf-8")
         write_checksums(tmp_path)
         subprocess.check_call(["sha256sum", "--quiet", "--check", SUMS], cwd=tmp_path)
+
+    def test_a_file_that_is_added_later_is_covered(self, tmp_path: Path) -> None:
+        """`.github/workflows/release.yml` adds the digests of the images."""
+        (tmp_path / "a").write_text("a", encoding="utf-8")
+        write_checksums(tmp_path)
+        (tmp_path / "images.txt").write_text("image@sha256:0", encoding="utf-8")
+        subprocess.check_call([sys.executable, "-m", "release.checksums", str(tmp_path)], cwd=versions.ROOT)
+        assert [line.split()[1] for line in (tmp_path / SUMS).read_text("utf-8").splitlines()] == ["a", "images.txt"]
 
     def test_a_difference_is_named(self, tmp_path: Path) -> None:
         """A file with other bytes, and one that only one build has."""
