@@ -16,9 +16,11 @@ from tests.contract.arranging import (
     settings_of,
     throttle,
 )
+from tests.contract.log_dir_replicas import NewReplica, Replica
 from tests.contract.observing import partition
 
 from kafka_rebalance.kafka.admin import connect
+from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, KafkaAdmin
 from kafka_rebalance.kafka.reassignment import ReassignmentClient
 from kafka_rebalance.kafka.settings import kafka_python_config
@@ -52,7 +54,7 @@ async def admin(cluster: KafkaCluster) -> AsyncIterator[KafkaAdmin]:
 @pytest.fixture
 async def raw(cluster: KafkaCluster) -> AsyncIterator[ReassignmentClient]:
     """KIP-455's requests without our adapter's rule: can redirect a reassignment in flight."""
-    client = ReassignmentClient(settings_of(cluster))
+    client = ReassignmentClient(ClientAccess(settings_of(cluster)))
     yield client
     await client.close()
 
@@ -101,6 +103,16 @@ async def rates_put_back(admin: KafkaAdmin) -> AsyncIterator[None]:
     yield
     deletions = [ConfigChange(name, ConfigOp.DELETE) for name in (LEADER_RATE, FOLLOWER_RATE)]
     assert await admin.alter_broker_configs(dict.fromkeys(EVERYONE, deletions)) == dict.fromkeys(EVERYONE)
+
+
+@pytest.fixture
+def new_replica(cluster: KafkaCluster, admin: KafkaAdmin) -> NewReplica:
+    """Of a cluster whose brokers have several log dirs."""
+
+    def make(*, both: bool = False) -> Replica:
+        return Replica(cluster, admin, both=both)
+
+    return make
 
 
 @pytest.fixture(scope="package")

@@ -1,7 +1,7 @@
 """Replicas on brokers with three log dirs each: their places, and requests to move them."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import NamedTuple
 
@@ -82,3 +82,7 @@ class Replica:
         assert at is not None
         first, second = sorted({0, 1, 2} - {at})
         return at, first, second
+
+
+NewReplica = Callable[..., Replica]
+"""Creates a `Replica`; with ``both`` on two brokers."""

@@ -22,6 +22,7 @@ from tests.contract.observing import LATEST_SECONDS, partition, until
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka import reassignment
 from kafka_rebalance.kafka.admin import connect
+from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin
 from kafka_rebalance.kafka.reassignment import ReassignmentClient
 from kafka_rebalance.kafka.settings import ConnectionSettings, kafka_python_config
@@ -86,7 +87,7 @@ class TestSilentServer:
             return next(broker for broker in brokers if (broker.port == silent) == (port == silent))
 
         monkeypatch.setattr("kafka.net.manager.random.choice", pick)
-        client = ReassignmentClient(ConnectionSettings(servers))
+        client = ReassignmentClient(ClientAccess(ConnectionSettings(servers)))
         async with asyncio.timeout(LATEST_SECONDS):
             await client.list_reassignments()
         assert next(order, None) is None
@@ -95,7 +96,7 @@ class TestSilentServer:
     async def test_attempts_in_vain_leave_no_thread(self, silent: int, monkeypatch: pytest.MonkeyPatch) -> None:
         """Each thread would also hold file descriptors: an outage of Kafka would crash the operator."""
         monkeypatch.setattr(reassignment, "_ATTEMPT_SECONDS", (0.3, 0.3))
-        client = ReassignmentClient(ConnectionSettings(f"127.0.0.1:{silent}"))
+        client = ReassignmentClient(ClientAccess(ConnectionSettings(f"127.0.0.1:{silent}")))
         before = self.threads()
         with pytest.raises(Transient):
             await client.list_reassignments()

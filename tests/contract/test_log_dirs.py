@@ -6,7 +6,7 @@ flight until the rate is removed.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.load import create_topics
 from tests.contract.arranging import throttle
-from tests.contract.log_dir_replicas import RATE, Place, Replica, jbod_cluster
+from tests.contract.log_dir_replicas import RATE, NewReplica, Place, jbod_cluster
 from tests.contract.observing import partition, until
 
 from kafka import errors as kafka_errors
@@ -41,17 +41,6 @@ async def crawling(admin: KafkaAdmin) -> AsyncIterator[None]:
     await throttle(admin, "1", broker=1, name=RATE)
     yield
     await throttle(admin, None, broker=1, name=RATE)
-
-
-@pytest.fixture
-def new_replica(cluster: KafkaCluster, admin: KafkaAdmin) -> Callable[..., Replica]:
-    def make(*, both: bool = False) -> Replica:
-        return Replica(cluster, admin, both=both)
-
-    return make
-
-
-NewReplica = Callable[..., Replica]
 
 
 class TestPlacement:

@@ -2,14 +2,14 @@
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from e2e.bench.kafka import KafkaCluster
 from kafka.protocol.admin import DescribeLogDirsRequest
 from tests.contract.arranging import throttle
-from tests.contract.log_dir_replicas import RATE, Place, Replica, jbod_cluster, new_client
+from tests.contract.log_dir_replicas import RATE, NewReplica, Place, jbod_cluster, new_client
 from tests.contract.observing import partition, until
 
 from kafka import errors as kafka_errors
@@ -19,21 +19,12 @@ from kafka_rebalance.model.topology import BrokerId
 pytestmark = [pytest.mark.brokers, pytest.mark.campaign]
 
 ONE = BrokerId(1)
-NewReplica = Callable[..., Replica]
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KafkaCluster]:
     with jbod_cluster() as cluster:
         yield cluster
-
-
-@pytest.fixture
-def new_replica(cluster: KafkaCluster, admin: KafkaAdmin) -> NewReplica:
-    def make(*, both: bool = False) -> Replica:
-        return Replica(cluster, admin, both=both)
-
-    return make
 
 
 @contextlib.contextmanager

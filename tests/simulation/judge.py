@@ -7,17 +7,20 @@ by whom.
 
 from collections import defaultdict
 
+from tests.simulation.cancel_judge import CancelJudge
+from tests.simulation.conditions import message, ready
+from tests.simulation.leftover_judge import LeftoverJudge
 from tests.simulation.log_dir_judge import LogDirJudge
 from tests.simulation.process import at_once
 
 from kafka_rebalance.api.execution_spec import BETWEEN_LOG_DIRS
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REBALANCES
 from kafka_rebalance.execution.list_budget import MOST_BYTES
-from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LIST_NAMES, RATE_NAMES
+from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LIST_NAMES
 from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.codec import decode_run
-from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
+from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.run import RunOutcome
 
 CAP_SECONDS = 60.0
@@ -61,6 +64,8 @@ class Judge:
         self.emptied = set()
         """Brokers that may stay cordoned: after a success, and after `Abandon`."""
         self.log_dirs = LogDirJudge(world, self)
+        self.cancels = CancelJudge(world, self)
+        self.leftovers = LeftoverJudge(world, self)
 
     def breach(self, text):
         self.world.note(f"BROKEN: {text}")
@@ -102,7 +107,9 @@ class Judge:
         self.first[run.uid, run.run_id].setdefault((tp, state.topic_id), before)
         self.log_dirs.taken_away(run, state, to)
         self._in_sync_after(what, tp, to, seen)
-        if to is not None:
+        if to is None:
+            self.cancels.ordered(what, tp, seen, known_to(plan.get(tp), origin))
+        else:
             self._places(what, tp, to, seen, run, plan, origin)
             if set(to) - set(seen.replicas):
                 self._throttled(what, tp, to, seen, run, client)
@@ -110,7 +117,9 @@ class Judge:
             self._capped(what, run)
 
     def _fenced(self, process, what):
-        if process is not self.leader:
+        """A call of a container that was killed may arrive after its next start, which takes the Lease at once."""
+        restarted = process in self.former and process.identity == self.leader.identity
+        if process is not self.leader and not restarted:
             if process in self.former:
                 self.breach(f"{what}: sent by {process}, after {self.leader} has led")
             self.former.append(self.leader)
@@ -193,7 +202,8 @@ class Judge:
                 origin = None
             if origin is not None or tp in plan:
                 row = plan.get(tp)
-                fits = origin is not None and set(to or ()) - set(state.replicas) <= known_to(row, origin)
+                added = set(state.adding) if to is None else set(to) - set(state.replicas)
+                fits = origin is not None and added <= known_to(row, origin)
                 fits = fits and (to is None or len(to) >= fewest_of(row, origin))
                 found.append((fits, origin is not None, len(found), run, plan, origin))
         return max(found)[3:] if found else None
@@ -217,7 +227,7 @@ class Judge:
         return self.origins[key]
 
     def _in_sync_after(self, what, tp, to, seen):
-        """Never below min(min ISR, the ISR found) by our doing."""
+        """No order of ours leaves fewer in sync than min.insync.replicas, or than were in sync if those are fewer."""
         if to is None:
             left = set(seen.replicas) - set(seen.adding)
             after = seen.isr & left
@@ -304,18 +314,18 @@ class Judge:
             if len(value) > MOST_BYTES:
                 self.breach(f"{name} of {where} has {len(value)} bytes")
 
-    # What becomes of it ----------------------------------------------------------------------------------------------
+    # Results ---------------------------------------------------------------------------------------------------------
 
     def changed(self, tp):
         self.world.note(f"  {shown(self.world.kafka.states[tp])}")
 
     def look(self):
-        """After every event: what holds at all times."""
+        """After every event: forget the partitions that are no longer in flight."""
         for tp in [tp for tp in self.ours if not self._flies(tp)]:
             del self.ours[tp]
 
     def touched(self, tp, topic_id):
-        """Whether others had a hand in it."""
+        """Whether others have changed the partition, or the death of a broker may have."""
         state = self.world.kafka.states.get(tp)
         gone = state is None or state.topic_id != topic_id
         return gone or tp in self.foreign or bool(self.deaths)
@@ -361,31 +371,9 @@ class Judge:
                 self.breach(f"{uid} is rolled back: {shown(state)}, and it was {list(before)}")
 
     def end(self):
-        """Nothing names the cluster any more."""
-        kube, kafka = self.world.kube, self.world.kafka
-        for (where, name), value in kafka.values.items():
-            if name in LIST_NAMES:
-                left = set(filter(None, value.split(","))) - self.entries_of_others[where, name]
-                if left:
-                    self.breach(f"{name} of {where} still has {sorted(left)}")
-            if name in RATE_NAMES:
-                allowed = {self.world.rates_before.get((where, name))} | self.rates_of_others[where, name]
-                if value not in allowed:
-                    self.breach(f"{name} of {where} is {value}, and was {allowed}")
-            if name == "cordoned.log.dirs" and value and where not in self.emptied:
-                self.breach(f"broker {where} is still cordoned")
-        for (where, name), value in self.world.rates_before.items():
-            if (where, name) not in kafka.values and None not in self.rates_of_others[where, name]:
-                self.breach(f"{name} of {where} is gone, and was {value}")
-        for key, ledger in at_once(LedgerStore(kube).load_all()).items():
-            if ledger is None or any(
-                ledger.get(part) for part in ("brokers", "topics", "entries", "others", "cordons")
-            ):
-                self.breach(f"the ledger of {key} has {ledger}")
+        """The last look, when nothing names the cluster any more."""
+        self.leftovers.end()
         self.log_dirs.end()
-        for run in at_once(RunStore(kube).list_all()):
-            if run.open:
-                self.breach(f"the run of {run.uid} is open")
 
 
 def known_to(row, origin):
@@ -396,14 +384,6 @@ def known_to(row, origin):
 def fewest_of(row, origin):
     """The fewest replicas that a step of the run leaves."""
     return min(len(origin.replicas), len(row.target)) if row else len(origin.replicas)
-
-
-def ready(body):
-    return next((c["reason"] for c in body.get("status", {}).get("conditions", ()) if c["type"] == "Ready"), None)
-
-
-def message(body):
-    return next((c["message"] for c in body.get("status", {}).get("conditions", ()) if c["type"] == "Ready"), "")
 
 
 def shown(state):

@@ -28,12 +28,15 @@ class LogDirJudge:
         self.caps = defaultdict(list)
         self.failed, self.foreign = set(), set()
         self.begun = {}
-        """The replicas that the operator has requested to move, and the log dir."""
+        """The log dir of each replica that the operator has requested to move and that has not arrived."""
         self.first = defaultdict(dict)
         """By run, the log dir of each replica before the operator first requested another one."""
         self.inherited = defaultdict(dict)
         self.movers = defaultdict(list)
-        """By partition or replica, when resources have moved it, and their uids; heirs count as the former."""
+        """By partition or replica, when it was moved and the uid of the resource that did.
+
+        What a resource takes over counts as moved by it.
+        """
         self.plans = {}
         self.abandoned = False
         self._disturbed_at = float("-inf")
@@ -41,7 +44,7 @@ class LogDirJudge:
     # Orders ----------------------------------------------------------------------------------------------------------
 
     def ordered(self, client, orders):
-        """Before they are carried out."""
+        """Judge orders before they are carried out."""
         if client is None:
             return
         named = ", ".join(f"{tp} on {broker} -> {path}" for (tp, broker), path in sorted(orders.items()))
@@ -50,9 +53,9 @@ class LogDirJudge:
         self.judge._owned(client, "log dirs")
         begins = Counter()
         for (tp, broker), path in sorted(orders.items()):
-            self._one(f"{tp} on {broker} -> {path}", client, (tp, broker), path, begins)
+            self._judge_order(f"{tp} on {broker} -> {path}", client, (tp, broker), path, begins)
 
-    def _one(self, what, client, key, path, begins):
+    def _judge_order(self, what, client, key, path, begins):
         tp, broker = key
         kafka, state = self.world.kafka, self.world.kafka.states.get(tp)
         found = self._row(key, path)
@@ -102,7 +105,7 @@ class LogDirJudge:
             self.judge.breach(f"{what}: the copy is not throttled")
 
     def answered(self, client, orders, answers):
-        """After they were carried out."""
+        """Note the answers to orders that were carried out."""
         done = {key: path for key, path in orders.items() if answers[key] is LogDirCode.OK}
         if client is None:
             for key in done:
@@ -168,7 +171,7 @@ class LogDirJudge:
                 self._remember(run, (state.tp, broker), state)
 
     def _remember(self, run, key, state):
-        """Where it was before the run."""
+        """Note where a replica was before the run first changed it."""
         tp, broker = key
         about = run.to_undo if run.undo else run
         replica = tp, state.topic_id, broker
@@ -179,9 +182,9 @@ class LogDirJudge:
         """At its end every replica is in its place, unless others have moved it or its log dir has failed."""
         if run.outcome is RunOutcome.SUCCEEDED:
             for (tp, broker), row in self._plan(run).items():
-                state, target = self.world.kafka.states.get(tp), self.judge._plan(run)[tp].target
-                if row.after is not None and state is not None and state.replicas == target:
-                    self._is_in(f"{run.name} has succeeded", run, (tp, state.topic_id, broker), row.after)
+                state, planned = self.world.kafka.states.get(tp), self.judge._plan(run)[tp]
+                if row.after is not None and state is not None and state.replicas == planned.target:
+                    self._is_in(f"{run.name} has succeeded", run, (tp, planned.topic_id, broker), row.after)
         about = run.to_undo if run.outcome is RunOutcome.UNDONE else run
         before = self.inherited.pop(run.uid, {}) | self.first.get((about.uid, about.run_id), {})
         if run.outcome in {RunOutcome.ROLLED_BACK, RunOutcome.UNDONE}:

@@ -64,8 +64,8 @@ class LogDirScenario(Scenario):
 
     # Others ----------------------------------------------------------------------------------------------------------
 
-    def _ask(self, key, path):
-        """As a tool of others does."""
+    def _request_move(self, key, path):
+        """As another tool does."""
         kafka = self.world.kafka
         kafka.by = None
         answer = kafka._alter_log_dir(key, path)
@@ -82,7 +82,7 @@ class LogDirScenario(Scenario):
         capacity = kafka.capacity.get((key[1], path))
         if capacity is not None and kafka.taken(key[1], path) + kafka.bytes_of[key[0]] > capacity:
             return None
-        return self._ask(key, path)
+        return self._request_move(key, path)
 
     def cancellation_between_log_dirs_of_others(self):
         kafka = self.world.kafka
@@ -90,7 +90,7 @@ class LogDirScenario(Scenario):
         if not flying:
             return None
         key = self.dir_draw.choice(flying)
-        return self._ask(key, kafka.where[key])
+        return self._request_move(key, kafka.where[key])
 
     def log_dir_rate_of_others(self):
         draw, kafka, judge = self.dir_draw, self.world.kafka, self.world.judge

@@ -36,7 +36,7 @@ class KafkaWithLogDirs(SimulatedKafka):
     # What is read ----------------------------------------------------------------------------------------------------
 
     def deny(self, *, denied):
-        """DescribeLogDirs without the ACL (`test_reading.py::TestRefusals`)."""
+        """Refuse DescribeLogDirs, as without the ACL (`test_reading.py::TestRefusals`)."""
         self.dirs_denied = _DENIED if denied else None
 
     async def log_dirs(self, brokers):
@@ -87,10 +87,10 @@ class KafkaWithLogDirs(SimulatedKafka):
         if key not in self.where:
             self.kept[key] = path
             return LogDirCode.NOT_THERE
-        self._ask(key, path)
+        self._request_move(key, path)
         return LogDirCode.OK
 
-    def _ask(self, key, path):
+    def _request_move(self, key, path):
         """The present log dir cancels the copy, a third one restarts it (`TestMove`).
 
         Replicas in an offline log dir are not deleted (`TestOffline`).
@@ -167,7 +167,7 @@ class KafkaWithLogDirs(SimulatedKafka):
             self.come_back(broker)
 
     def _serves(self, broker, tp):
-        """Not what is in a log dir that is offline (`TestOffline`)."""
+        """A replica in an offline log dir is not served (`TestOffline`)."""
         return super()._serves(broker, tp) and (broker, self.where.get((tp, broker))) not in self.offline
 
     # Copies ----------------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class KafkaWithLogDirs(SimulatedKafka):
         ]
 
     def _copy(self, seconds):
-        """Beside reassignments: their rates are others (`TestRate`)."""
+        """In parallel to reassignments, whose rates are separate (`TestRate`)."""
         super()._copy(seconds)
         flying = self._between_log_dirs()
         count = Counter(broker for _, broker in flying)
@@ -197,7 +197,7 @@ class KafkaWithLogDirs(SimulatedKafka):
                 self.world.judge.log_dirs.moved(key)
 
     def _rate(self, broker):
-        """One for all moves of the broker (`TestRate`)."""
+        """One rate for all moves of the broker (`TestRate`)."""
         rate = self.values.get((broker, LOG_DIR_RATE), self.files.get((broker, LOG_DIR_RATE)))
         unread = self.world.loop.now < self._rate_unread.get(broker, 0)
         return LARGE if rate is None or unread else int(rate)

@@ -1,6 +1,6 @@
 """An operator's process: the whole product from the Lease to the records, which can be killed, paused or cut off.
 
-Only its clients are simulated. Each request is a journey of its own: it goes on if the process that sent it is killed.
+Only its clients are simulated. Each request runs in a task of its own, and goes on if its sender is killed.
 """
 
 import asyncio
@@ -17,8 +17,6 @@ from kafka_rebalance.reconcile.supervisor import Supervisor
 CURRENT = contextvars.ContextVar("process", default=None)
 _READS_OF_KUBE = ("get", "list", "read", "namespace_labels", "terminating")
 _RECORDS = ("create_config_map", "replace_config_map")
-_CHECKED_AGAIN = ("alter_reassignments", "alter_log_dirs")
-"""The adapter checks the fence again just before it sends these."""
 _LONG_SECONDS = 45.0
 """Longer than another operator waits for the Lease."""
 
@@ -44,7 +42,7 @@ def task_factory(loop, coroutine, **options):
 
 
 class OperatorProcess:
-    """``kill_after``: it dies at that request to anybody, before it is sent or once it is under way."""
+    """``kill_after``: the number of the request at which it is killed, before that is sent or while it is under way."""
 
     def __init__(self, world, identity):
         self.world, self.identity = world, identity
@@ -111,7 +109,7 @@ class OperatorProcess:
             self.supervisor.seen(plural, body, deleted=deleted)
 
     def note_read(self, answer):
-        """What the API server has answered or reported: a resource, several, or anything else."""
+        """Note the throttles of the resources in what the API server has answered or reported."""
         for body in answer if isinstance(answer, list) else [answer]:
             if isinstance(body, dict) and "uid" in body.get("metadata", {}):
                 unlimited = "unlimited" in body.get("spec", {}).get("throttle", {})
@@ -132,7 +130,7 @@ class OperatorProcess:
                 task.cancel()
 
     def pause(self):
-        """It sends nothing and takes nothing in, as a stopped process or a suspended machine."""
+        """Until it resumes it sends and receives nothing, as a stopped process or a suspended machine."""
         self.running.clear()
 
     def resume(self):
@@ -156,13 +154,13 @@ class OperatorProcess:
             self.world.note(f"{self} is killed before {server}.{name}")
             self.kill()
             raise asyncio.CancelledError
-        journey = contextvars.Context().run(self.world.loop.create_task, self._journey(server, name, act, fate))
-        journey.add_done_callback(lambda done: done.cancelled() or done.exception())
+        delivery = contextvars.Context().run(self.world.loop.create_task, self._deliver(server, name, act, fate))
+        delivery.add_done_callback(lambda done: done.cancelled() or done.exception())
         if killed:
             self.world.note(f"{self} is killed with {server}.{name} under way")
             self.kill()
             raise asyncio.CancelledError
-        answer = await asyncio.shield(journey)
+        answer = await asyncio.shield(delivery)
         if self.pause_after_record and name in _RECORDS:
             self.pause_after_record = False
             self.pause()
@@ -172,7 +170,7 @@ class OperatorProcess:
             raise asyncio.CancelledError
         return answer
 
-    async def _journey(self, server, name, act, fate):
+    async def _deliver(self, server, name, act, fate):
         await asyncio.sleep(fate.there)
         if fate.lost_before:
             await asyncio.sleep(fate.patience)
@@ -295,8 +293,8 @@ class KafkaOf:
     async def _order(self, name, what):
         def send():
             act = partial(self._act, name, what)
-            check = self._process.fence.check if name in _CHECKED_AGAIN else None
-            return self._process.request("kafka", name, act, write=True, before=check)
+            # The adapter checks the fence again just before it sends.
+            return self._process.request("kafka", name, act, write=True, before=self._process.fence.check)
 
         return await self._process.fence.order(send)
 

@@ -1,13 +1,13 @@
 """A cluster, its resources, and what happens to both: all drawn from the seed."""
 
 from tests.simulation.brokers import MIB
-from tests.simulation.judge import ready
+from tests.simulation.conditions import ready
+from tests.simulation.other_tools import OtherTools
 from tests.simulation.process import at_once
+from tests.simulation.process_events import ProcessEvents
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES, UNDO_ANNOTATION
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES, REPLICATION_RATES
-from kafka_rebalance.kafka.ports import AlterCode
-from kafka_rebalance.model.topology import BrokerId
 
 
 class Scenario:
@@ -16,23 +16,24 @@ class Scenario:
     def __init__(self, world):
         self.world, self.draw = world, world.random
         self.made = 0
+        processes, others = ProcessEvents(world), OtherTools(world)
         self.happenings = [
-            (6, self.kill_at_request),
-            (3, self.kill_now),
-            (2, self.pause),
-            (3, self.pause_after_record),
-            (2, self.cut_off),
+            (6, processes.kill_at_request),
+            (3, processes.kill_now),
+            (2, processes.pause),
+            (3, processes.pause_after_record),
+            (2, processes.cut_off),
             (2, self.broker_dies),
             (5, self.original_dies),
             (1, self.broker_is_slow),
-            (2, self.move_of_others),
-            (1, self.cancel_of_others),
-            (1, self.election_of_others),
-            (1, self.topic_is_deleted),
-            (1, self.topic_is_made_again),
-            (1, self.partition_is_added),
-            (2, self.throttle_of_others),
-            (1, self.entry_of_others),
+            (2, others.move_of_others),
+            (1, others.cancel_of_others),
+            (1, others.election_of_others),
+            (1, others.topic_is_deleted),
+            (1, others.topic_is_created_again),
+            (1, others.partition_is_added),
+            (2, others.throttle_of_others),
+            (1, others.entry_of_others),
             (3, self.edit_execution),
             (2, self.edit_throttle),
             (2, self.edit_plan),
@@ -223,62 +224,6 @@ class Scenario:
             return "limits are deleted"
         return f"limits {spec}"
 
-    # Processes -------------------------------------------------------------------------------------------------------
-
-    def _process(self):
-        found = [process for process in self.world.processes if process.alive]
-        return self.draw.choice(found) if found else None
-
-    def _with_standby(self):
-        """Often another operator is there to take over."""
-        if self.draw.random() < 0.6 and sum(process.alive for process in self.world.processes) < 2:
-            self.world.start()
-
-    def kill_at_request(self):
-        process = self._process()
-        if process is None:
-            return None
-        process.kill_after = process.requests + self.draw.randint(1, 120)
-        return f"{process} will be killed at request {process.kill_after}"
-
-    def kill_now(self):
-        process = self._process()
-        if process is None:
-            return None
-        process.kill()
-        return f"{process} is killed"
-
-    def pause(self):
-        process = self._process()
-        if process is None:
-            return None
-        self._with_standby()
-        process.pause()
-        seconds = self.draw.choice((2, 10, 25, 45))
-        self.world.loop.call_later(seconds, process.resume)
-        return f"{process} stands still for {seconds} s"
-
-    def cut_off(self):
-        process = self._process()
-        if process is None:
-            return None
-        self._with_standby()
-        server = self.draw.choice(("kafka", "kube", "kube"))
-        process.cut_off.add(server)
-        seconds = self.draw.choice((5, 15, 40))
-        self.world.loop.call_later(seconds, process.cut_off.discard, server)
-        return f"{process} cannot reach {server} for {seconds} s"
-
-    def pause_after_record(self):
-        """In the middle of a round, between what is recorded and what is sent: long enough for another one to lead."""
-        process = self._process()
-        if process is None:
-            return None
-        if sum(process.alive for process in self.world.processes) < 2:
-            self.world.start()
-        process.pause_after_record = True
-        return f"{process} stands still after its next record"
-
     # Kafka -----------------------------------------------------------------------------------------------------------
 
     def broker_dies(self):
@@ -311,94 +256,3 @@ class Scenario:
         broker = self.draw.choice(sorted(self.world.kafka.brokers))
         self.world.kafka.slow = {broker}
         return f"broker {broker} is slow"
-
-    def _partition(self):
-        return self.draw.choice(sorted(self.world.kafka.states)) if self.world.kafka.states else None
-
-    def move_of_others(self):
-        kafka, tp = self.world.kafka, self._partition()
-        if tp is None or kafka.states[tp].in_flight or len(kafka.brokers) < len(kafka.states[tp].replicas):
-            return None
-        to = self.draw.sample(sorted(kafka.brokers), len(kafka.states[tp].replicas))
-        return f"others move {tp} to {to}: {kafka._alter(tp, to)}"
-
-    def cancel_of_others(self):
-        flying = sorted(tp for tp, state in self.world.kafka.states.items() if state.in_flight)
-        if not flying:
-            return None
-        tp = self.draw.choice(flying)
-        return f"others cancel {tp}: {self.world.kafka._alter(tp, None)}"
-
-    def election_of_others(self):
-        kafka = self.world.kafka
-        done = [str(tp) for tp in sorted(kafka.states) if kafka._elect(tp) is AlterCode.OK]
-        return f"Kafka elects preferred leaders of {done}"
-
-    def _topic(self):
-        topics = sorted({tp.topic for tp in self.world.kafka.states})
-        return self.draw.choice(topics) if topics else None
-
-    def topic_is_deleted(self):
-        topic = self._topic()
-        if topic is None:
-            return None
-        self.world.kafka.delete_topic(topic)
-        return f"topic {topic} is deleted"
-
-    def topic_is_made_again(self):
-        topic, kafka = self._topic(), self.world.kafka
-        if topic is None or len(kafka.brokers) < 3:
-            return None
-        count = sum(tp.topic == topic for tp in kafka.states)
-        kafka.delete_topic(topic)
-        rows = [self.draw.sample(sorted(kafka.brokers), 2) for _ in range(count)]
-        kafka.make_topic(topic, rows, MIB, 1)
-        return f"topic {topic} is made again: {rows}"
-
-    def partition_is_added(self):
-        topic = self._topic()
-        if topic is None:
-            return None
-        self.world.kafka.add_partition(topic)
-        return f"topic {topic} has one more partition"
-
-    def throttle_of_others(self):
-        """A lower rate, or what Kafka's own tool does when it ends (`test_throttle_tool.py::TestVerify`)."""
-        draw, kafka, judge = self.draw, self.world.kafka, self.world.judge
-        judge.edited_throttle = True
-        if draw.random() < 0.5:
-            broker, name = draw.choice(sorted(kafka.brokers)), draw.choice(REPLICATION_RATES)
-            kafka.values[broker, name] = value = str(draw.choice((MIB // 2, 3 * MIB)))
-            judge.rates_of_others[broker, name].add(value)
-            return f"others set {name} of {broker} to {value}"
-        for broker in kafka.brokers:
-            for name in REPLICATION_RATES:
-                kafka.values.pop((broker, name), None)
-        for broker in (*kafka.brokers, *kafka.dead):
-            for name in REPLICATION_RATES:
-                judge.rates_of_others[BrokerId(broker), name].add(None)
-        topic = self._topic()
-        for name in LIST_NAMES:
-            kafka.values.pop((topic, name), None)
-        return f"Kafka's tool deletes the rates of all brokers, and the lists of {topic}"
-
-    def entry_of_others(self):
-        """Another tool lists a replica of its own, or one that we may have listed."""
-        topic = self._topic()
-        if topic is None:
-            return None
-        entry = f"{self.draw.randint(0, 3)}:{self.draw.choice(sorted(self.world.kafka.brokers))}"
-        name, values = self.draw.choice(LIST_NAMES), self.world.kafka.values
-        entries = [item for item in values.get((topic, name), "").split(",") if item]
-        if entry not in entries:
-            values[topic, name] = ",".join([*entries, entry])
-            self.world.judge.entries_of_others[topic, name].add(entry)
-        return f"others list {entry} in {name} of {topic}"
-
-    def others_take_their_rates_away(self):
-        """A rate below ours would stop new copies for as long as it is there."""
-        kafka, judge = self.world.kafka, self.world.judge
-        for key, values in judge.rates_of_others.items():
-            if kafka.values.get(key) in values - {None}:
-                kafka.values.pop(key)
-                values.add(None)

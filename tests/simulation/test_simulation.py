@@ -31,6 +31,8 @@ FAILED_ONCE = {
     4192: "the same as 2534",
     6057: "the same as 2534",
     6321: "the judge: the event of an abandoned run was lost, and with it that its cordon stays",
+    30235: "a topic that was created again kept a list that was taken for stale metadata, so no plan was made any more",
+    121880: "the judge: a call of a killed container arrived after its next start",
 }
 """Seeds, and the cause of the failure. After a change of the scenarios they simulate something else: find new ones."""
 FAILED_ONCE_WITH_LOG_DIRS = {
@@ -39,6 +41,9 @@ FAILED_ONCE_WITH_LOG_DIRS = {
     265: "the judge: of two plans that name a replica, the one whose run has a record of it counts",
     418: "the start of a run could not be recorded; then it had nothing to send, and the problem stayed for ever",
     642: "the same as 418",
+    51098: "a run that had finished was judged by a reading of log dirs that was made for another one",
+    120427: "the round that put a plan aside began its moves between log dirs, which the next plan did not know",
+    120911: "the judge: a topic that was created again with the same list is not that of the plan",
 }
 
 

@@ -9,10 +9,12 @@ from unittest.mock import patch
 
 from tests.simulation.api_server import SimulatedKube
 from tests.simulation.brokers import SimulatedKafka
+from tests.simulation.conditions import message, ready
 from tests.simulation.faults import Faults
-from tests.simulation.judge import Judge, message, ready
+from tests.simulation.judge import Judge
 from tests.simulation.log_dir_scenario import LogDirScenario
 from tests.simulation.log_dirs import KafkaWithLogDirs
+from tests.simulation.other_tools import OtherTools
 from tests.simulation.process import OperatorProcess, at_once, task_factory
 from tests.simulation.scenario import Scenario
 from tests.simulation.virtual_time import NothingMoves, VirtualClock, VirtualLoop
@@ -157,7 +159,7 @@ class World:
             process.cut_off.clear()
             process.kill_after, process.pause_after_record = None, False
             process.resume()
-        self.scenario.others_take_their_rates_away()
+        OtherTools(self).remove_rates()
         for (plural, namespace, name), body in list(self.kube.resources.items()):
             if plural == REBALANCES and body["spec"]["execution"]["suspend"]:
                 self.kube.edit(plural, namespace, name, execution={**body["spec"]["execution"], "suspend": False})
@@ -170,7 +172,7 @@ class World:
             self.note(f"{body['metadata']['name']} ended as {ready(body)}: {message(body)[:200]}")
 
     def _undoes_at_the_end(self):
-        """With log dirs: before, few have succeeded."""
+        """Only with log dirs. At the end, because few rebalances have succeeded before."""
         undone = self.scenario.undo() if self.with_log_dirs and self.log_dir_random.random() < 0.5 else None
         if undone is not None:
             self.note(f"*** {undone}")

@@ -3,8 +3,10 @@
 from tests.broken_rules.broken_rule import BrokenRule
 from tests.broken_rules.rules.command_rules import COMMAND_RULES
 from tests.broken_rules.rules.execution_rules import EXECUTION_RULES
+from tests.broken_rules.rules.inline_rules import INLINE_RULES
 from tests.broken_rules.rules.interface_rules import INTERFACE_RULES
 from tests.broken_rules.rules.load_model_rules import LOAD_MODEL_RULES
+from tests.broken_rules.rules.log_dir_rules import LOG_DIR_RULES
 from tests.broken_rules.rules.ownership_rules import OWNERSHIP_RULES
 from tests.broken_rules.rules.planning_rules import PLANNING_RULES
 from tests.broken_rules.rules.reconcile_rules import RECONCILE_RULES
@@ -13,8 +15,10 @@ RULES: tuple[BrokenRule, ...] = (
     *PLANNING_RULES,
     *EXECUTION_RULES,
     *RECONCILE_RULES,
+    *LOG_DIR_RULES,
     *OWNERSHIP_RULES,
     *INTERFACE_RULES,
+    *INLINE_RULES,
     *COMMAND_RULES,
     *LOAD_MODEL_RULES,
 )

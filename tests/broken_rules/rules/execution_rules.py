@@ -58,7 +58,7 @@ EXECUTION_RULES = (
     BrokenRule(
         "parallel-partitions",
         "No more partitions are in flight than parallelPartitionCount (KIP-435).",
-        "execution/schedule.py",
+        "execution/limits.py",
         "self.partitions >= self.caps.parallel_partitions:",
         "self.partitions > self.caps.parallel_partitions:",
         ("tests/unit/execution/test_schedule.py::TestLimits::test_never_more_than_p_partitions",),

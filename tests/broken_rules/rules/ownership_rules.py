@@ -40,7 +40,7 @@ OWNERSHIP_RULES = (
         "reconcile/decide/cluster_ownership.py",
         "if holder.named and not claimant.named:",
         "if holder.named and not claimant.named and not work:",
-        ("tests/unit/reconcile/decide/test_cluster_ownership.py::test_may_have",),
+        ("tests/unit/reconcile/decide/test_cluster_ownership.py::test_who_is_refused",),
     ),
     BrokenRule(
         "edited-takes-nothing",
@@ -49,7 +49,7 @@ OWNERSHIP_RULES = (
         "if older and not claimant.edited and not work:",
         "if older and not work:",
         (
-            "tests/unit/reconcile/decide/test_cluster_ownership.py::test_may_have",
+            "tests/unit/reconcile/decide/test_cluster_ownership.py::test_who_is_refused",
             "tests/unit/reconcile/test_supervisor_two_connections.py::TestEdited::test_takes_no_idle_cluster",
         ),
     ),

@@ -1,0 +1,132 @@
+"""Rules of moves between the log dirs of brokers."""
+
+from tests.broken_rules.broken_rule import BrokenRule
+
+LOG_DIR_RULES = (
+    BrokenRule(
+        "log-dir-rate-first",
+        "No copy between log dirs starts before the rate of its broker is in place.",
+        "reconcile/act/log_dir_calls.py",
+        "if statuses[key].cancel or key[1] in throttled",
+        "if key in statuses",
+        ("tests/unit/reconcile/test_engine_log_dirs.py::TestThrottle::test_no_copy_starts_without_it",),
+    ),
+    BrokenRule(
+        "log-dir-limit",
+        "Copies between the log dirs of a broker count for its limit, also those that other tools have started.",
+        "execution/log_dir_moves.py",
+        "flying, room = Counter(seen.flying), dict(seen.room)",
+        "flying, room = Counter[BrokerId](), dict(seen.room)",
+        (
+            "tests/property/test_log_dir_moves.py::TestAnyBroker::test_every_prefix_is_within_the_limits",
+            "tests/unit/execution/test_log_dir_moves.py::TestOrders::test_copies_of_other_tools_count",
+        ),
+    ),
+    BrokenRule(
+        "log-dir-origin",
+        "A replica moves between log dirs only when its partition is on record, so that a rollback knows of it.",
+        "reconcile/act/log_dir_calls.py",
+        "self._of_the_same_topics(ours, cluster)",
+        "self._of_the_same_topics(asks, cluster)",
+        ("tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestOrigins::test_nothing_is_sent_without_a_record",),
+    ),
+    BrokenRule(
+        "log-dirs-of-an-abandoned-plan",
+        "From the moment a plan is put aside, no replica of it starts to move between log dirs.",
+        "reconcile/decide/log_dir_decisions.py",
+        "not run.log_dirs and assessment.log_dirs.by_replica",
+        "assessment.log_dirs is None",
+        ("tests/unit/reconcile/test_engine_log_dirs.py::TestEvened::test_a_plan_that_is_put_aside_in_the_same_round",),
+    ),
+    BrokenRule(
+        "log-dir-copies-taken-over",
+        "A resource that takes over knows of the copies between log dirs that the run before has in flight.",
+        "reconcile/runs/log_dir_plan.py",
+        "if at is not None and future in {move.before, move.after}:",
+        "if at is not None and future == at:",
+        ("tests/unit/reconcile/test_engine_log_dirs_of_two.py::test_copies_in_flight_of_a_run_that_was_let_go",),
+    ),
+    BrokenRule(
+        "log-dirs-of-another-topic",
+        "A replica moves between log dirs only while its topic has the id that was read.",
+        "reconcile/act/log_dir_calls.py",
+        'topic_id in {"", ids.get(tp.topic)}',
+        "topic_id is not None",
+        ("tests/unit/reconcile/test_engine_log_dirs.py::TestEvened::test_a_topic_that_is_created_again",),
+    ),
+    BrokenRule(
+        "log-dirs-moved-before",
+        "A rollback does not move a replica that another tool moved between log dirs before the run requested it.",
+        "reconcile/state/record.py",
+        "left = dict(origin.log_dirs) if origin.log_dirs is not None else None",
+        "left = None",
+        ("tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestMovedByOthersBeforehand::test_an_undo",),
+    ),
+    BrokenRule(
+        "late-log-dir-call",
+        "A deletion does not end while a broker may still carry out a move between log dirs.",
+        "reconcile/decide/arrival_proof.py",
+        " or _back_in_log_dirs(rebalance):",
+        ":",
+        ("tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestLateCalls::test_a_deletion_waits_for_them",),
+    ),
+    BrokenRule(
+        "lost-log-dir-call",
+        "No plan follows while a broker may still carry out a move or a placement in log dirs that got no answer.",
+        "reconcile/act/log_dir_calls.py",
+        "            self._lifecycle.note_unanswered(rebalance)\n            raise",
+        "            raise",
+        (
+            "tests/unit/reconcile/test_engine_late_calls.py::test_a_move_between_log_dirs",
+            "tests/unit/reconcile/test_engine_late_calls.py::test_a_placement",
+        ),
+    ),
+    BrokenRule(
+        "log-dir-rollback",
+        "A rollback and an undo restore the log dirs from before the run.",
+        "execution/log_dir_moves.py",
+        "return move.after if direction is Direction.FORWARD else move.origin",
+        "return move.after",
+        (
+            "tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestRollback::test_an_undo",
+            "tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestRollback::test_a_deletion_in_the_middle",
+        ),
+    ),
+    BrokenRule(
+        "log-dirs-of-others",
+        "A replica that another tool has moved to another log dir stays there.",
+        "execution/log_dir_moves.py",
+        "if place.at not in known and not comes:",
+        "if place.at is None and not comes:",
+        (
+            "tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestRollback::test_what_others_moved_since_is_theirs",
+        ),
+    ),
+    BrokenRule(
+        "log-dir-rate-restored",
+        "The rate of copies between log dirs is restored when the broker has no such copy in flight.",
+        "reconcile/throttle/throttle_keeper.py",
+        "for broker in self._log_dirs_busy & found.keys():",
+        "for broker in found:",
+        (
+            "tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestRollback::test_an_undo",
+            "tests/unit/reconcile/test_engine_log_dirs.py::TestPaused::test_no_new_move_starts",
+        ),
+    ),
+    BrokenRule(
+        "log-dir-hash",
+        "The hash of a plan, which an approval names, covers its moves between log dirs.",
+        "model/plan.py",
+        "return plan_hash(self.partitions, self.log_dirs)",
+        "return plan_hash(self.partitions)",
+        ("tests/unit/kube/test_codec.py::TestPlans::test_log_dirs",),
+    ),
+    BrokenRule(
+        "drained-by-log-dirs",
+        "A broker is not drained while its log dirs hold a topic that is hidden from us.",
+        "reconcile/decide/drain_proof.py",
+        "for broker in leaving for log_dir in answers.get(broker, ()) for tp in log_dir.replica_bytes}",
+        "for broker in () for log_dir in answers.get(broker, ()) for tp in log_dir.replica_bytes}",
+        ("tests/unit/reconcile/observe/test_permission_probe.py::TestHidden::test_a_broker_is_not_taken_for_empty",),
+    ),
+)
