@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from e2e.bench.judge import Judge, PartitionState
@@ -22,6 +22,7 @@ from e2e.bench.pki import write_kubeconfig
 from e2e.bench.waiting import wait_until
 from e2e.bench.watching import Watcher
 
+_REFUSED = KafkaError._AUTHENTICATION  # noqa: SLF001
 # Holds a cluster until it is killed; prints which processes it started.
 _HOLDER = """
 import threading
@@ -95,9 +96,13 @@ class TestSasl:
                 user = {"sasl.mechanism": mechanism, "sasl.username": "operator"}
                 right = AdminClient(cluster.client_config(**user, **{"sasl.password": SASL_USERS["operator"]}))
                 assert set(right.list_topics(timeout=120).brokers) == {1}
-                wrong = AdminClient(cluster.client_config(**user, **{"sasl.password": "guess"}))
+                said: list[int] = []
+                guessed = {"sasl.password": "guess", "error_cb": lambda error, said=said: said.append(error.code())}
+                wrong = AdminClient(cluster.client_config(**user, **guessed))
                 with pytest.raises(KafkaException):
                     wrong.list_topics(timeout=3)
+                # Any failure ends the call above: a slow broker, too.
+                wait_until("the password is refused", lambda wrong=wrong, said=said: wrong.poll(0) or _REFUSED in said)
 
 
 @pytest.mark.apiserver

@@ -94,11 +94,7 @@ class TestPermission:
         rebalance.until("a copy in flight", lambda status: status.get("currentBatchSize"))
         connection.apply(allowedNamespaces={"from": "Same"})
         rebalance.wait_state("ConnectionNotPermitted")
-        begun = {number for _, number in world.in_flight(topic)} | {
-            number  # a copy that has arrived, and whose old replica is still there, is neither in flight nor moved
-            for number, found in world.partitions(topic).items()
-            if set(found.replicas) != set(before[topic, number].replicas)
-        }
+        begun = world.begun(topic, before)
         wait_until("it is at rest", lambda: not world.in_flight(topic) and world.judge.throttles() == {}, every=1)
         assert world.moved(topic, before) <= begun < {number for _, number in targets(plan)}
         rebalance.patch(throttle=FAST)

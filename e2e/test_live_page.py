@@ -110,4 +110,4 @@ class TestRunningRebalance:
                 document = until_it_shows(window, '<span class="state">Succeeded</span>', "4 of 4 shown")
                 assert "<h2>In flight</h2>" not in document
                 window.picture(tmp_path / "succeeded.png")
-            assert browser.said == ""
+            assert browser.console == ""

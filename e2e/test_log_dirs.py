@@ -112,7 +112,7 @@ class TestEvened:
             wait_until("the rate is set", lambda: dirs.rate() == CRAWL_BYTES)
             rebalance.patch(throttle=QUICK)
             rebalance.wait_for("Succeeded")
-            wait_until("the rate is restored", lambda: dirs.rate() == "400000000", timeout=30, every=1)
+            wait_until("the rate is restored", lambda: dirs.rate() == "400000000", every=1)
         assert dirs.even()
 
 

@@ -24,8 +24,10 @@ class TestApply:
             self._carried_out(world, topic)
 
     def _carried_out(self, world: World, topic: str) -> None:
+        expected = {"broker 1", "broker default", f"topic {topic}"}
+        # A broker on a busy machine may still describe what the test before has removed.
+        wait_until("nothing else is throttled", lambda: world.judge.throttles().keys() == expected, every=1)
         before, throttles = world.judge.describe_topics(topic), world.judge.throttles()
-        assert {"broker 1", "broker default", f"topic {topic}"} <= throttles.keys()
         rebalance = world.rebalance("apply", topic)
         rebalance.until("copies are in flight", lambda status: status.get("currentBatchSize"))
         columns = world.kube.kubectl("get", "krb", rebalance.name, "-n", NAMESPACE)
@@ -43,7 +45,7 @@ class TestApply:
         assert all(state.leader == state.replicas[0] for state in after.values())
         assert all(state.isr == set(state.replicas) for state in after.values())
         assert world.judge.list_reassignments() == {}
-        assert world.judge.throttles() == throttles
+        wait_until("the throttles are as before", lambda: world.judge.throttles() == throttles, every=1)
 
         plan = rebalance.status["plan"]
         assert plan["hash"] == made["summary"]["hash"]
@@ -163,7 +165,7 @@ class TestPatch:
         _drains_and_rests(world, topic)
         world.kube.kubectl("delete", THROTTLE_KIND, throttle, "-n", NAMESPACE, "--timeout=240s")
         rebalance.wait_for("Succeeded")
-        assert world.judge.throttles() == {}
+        world.assert_tidy()
 
     def _patch_throttle(self, world: World, name: str, spec: str) -> None:
         patch = f'{{"spec": {spec}}}'

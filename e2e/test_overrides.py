@@ -100,5 +100,4 @@ def test_a_spec_that_is_applied_every_second(world: World) -> None:
         rebalance.until("no override", lambda status: condition(status, "Overridden") == "")
     assert rebalance.get()["spec"]["throttle"] == CRAWL
     assert FAST["leaderRate"] not in json.dumps(rebalance.get()["spec"])
-    assert world.judge.list_reassignments() == {}
-    assert world.judge.throttles() == {}
+    world.assert_tidy()

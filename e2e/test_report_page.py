@@ -77,7 +77,7 @@ class TestSmall:
         gets = browser.document(page, "broker 5")
         assert 0 < found(gets)[1] < total
         assert all("copied to" in row for row in re.findall(r"<tr><td>orders.*?</tr>", gets))
-        assert browser.said == ""
+        assert browser.console == ""
 
     def test_light_and_dark(self, tmp_path: Path) -> None:
         page = page_of(tmp_path, 6, 120, 2)
@@ -99,7 +99,7 @@ class TestLarge:
         shown, total = found(document)
         assert shown == 200 == len(names(document))
         assert total > 20_000
-        assert browser.said == ""
+        assert browser.console == ""
         assert imread(browser.picture(page, "large.png")).std() > 0.05
 
     def test_every_partition_gets_other_replicas(self, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ class Terminal:
     def command(self, verb: str, *options: str) -> str:
         """What a command prints in a second terminal."""
         command = [COMMAND, verb, "spread", "--records", str(self._records), *options]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
         return done.stdout.strip()
 
     def ended(self) -> tuple[int, str]:

@@ -163,7 +163,9 @@ class World:
         """Run `kafka-rebalance` as the cluster's administrator; returns its output."""
         program = str(Path(sys.executable).with_name("kafka-rebalance"))
         env = {**os.environ, "KUBECONFIG": str(self.kube.admin_kubeconfig)}
-        return subprocess.run([program, *arguments], check=True, capture_output=True, text=True, env=env).stdout
+        done = subprocess.run([program, *arguments], check=False, capture_output=True, text=True, env=env)
+        assert done.returncode == 0, f"{' '.join(arguments)}: exit code {done.returncode}: {done.stderr}"
+        return done.stdout
 
     # -- Kafka as a client sees it ------------------------------------------------------------------------------
 
@@ -189,6 +191,14 @@ class World:
             for number, found in self.partitions(topic).items()
             if len(found.replicas) == len(before[topic, number].replicas)
             and set(found.replicas) != set(before[topic, number].replicas)
+        }
+
+    def begun(self, topic: str, before: Mapping[Key, PartitionState]) -> set[int]:
+        """The partitions in flight, and those with other replicas: also one that still has its old replica as well."""
+        return {number for _, number in self.in_flight(topic)} | {
+            number
+            for number, found in self.partitions(topic).items()
+            if set(found.replicas) != set(before[topic, number].replicas)
         }
 
     def in_flight(self, *topics: str) -> dict[Key, tuple[int, ...]]:
@@ -284,7 +294,7 @@ class World:
         A broker on a busy machine describes configs a while after the controller has deleted them.
         """
         assert self.judge.list_reassignments() == {}
-        wait_until("no throttle is left", lambda: self.judge.throttles() == {}, timeout=30, every=1)
+        wait_until("no throttle is left", lambda: self.judge.throttles() == {}, every=1)
 
     def assert_reached(self, target: Mapping[Key, Sequence[int]]) -> None:
         """By Kafka's tools: every partition has these replicas in order, led by the first; nothing remains."""

@@ -33,12 +33,18 @@ class Browser:
             f"--blink-settings=preferredColorScheme={0 if dark else 1}",
             "--virtual-time-budget=20000",
         ]
-        self.said = ""
+        self.console = ""
         """What the pages have written to the console, errors included."""
 
     def document(self, page: Path, fragment: str = "") -> str:
         """The document after its scripts have run, as HTML."""
         return self._run("--dump-dom", f"{page.as_uri()}{f'#{fragment}' if fragment else ''}")
+
+    def picture(self, page: Path, name: str) -> Path:
+        """A picture of the page, as a PNG file."""
+        file = self._place / name
+        self._run(f"--screenshot={file}", page.as_uri())
+        return file
 
     @contextmanager
     def window(self, url: str) -> Iterator["Window"]:
@@ -64,7 +70,7 @@ class Browser:
         return done.stdout
 
     def _note(self, errors: str) -> None:
-        self.said += "".join(line for line in errors.splitlines(keepends=True) if ":CONSOLE" in line)
+        self.console += "".join(line for line in errors.splitlines(keepends=True) if ":CONSOLE" in line)
 
 
 class Window:

@@ -2,8 +2,8 @@
 
 import subprocess
 import sys
-import urllib.error
 import urllib.request
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,19 +61,19 @@ def prometheus_server(
         f"--web.listen-address=127.0.0.1:{port}",
     ]
     server = Child(command, log=place / "prometheus.log")
+    login = f"Basic {b64encode(f'{USER}:{PASSWORD}'.encode()).decode()}"
+    ready = urllib.request.Request(f"http://127.0.0.1:{port}/-/ready", headers={"Authorization": login})
 
-    def answers() -> bool:
+    def is_ready() -> bool:
         server.check_alive()
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=5)
-        except urllib.error.HTTPError as error:
-            return error.code == 401
-        except OSError:
+            urllib.request.urlopen(ready, timeout=5)
+        except OSError:  # also a refusal: it answers 503 until it is ready
             return False
         return True
 
     try:
-        wait_until("Prometheus answers", answers)
+        wait_until("Prometheus is ready", is_ready)
         yield f"http://127.0.0.1:{port}"
     finally:
         server.stop()

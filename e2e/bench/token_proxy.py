@@ -35,7 +35,7 @@ def token_proxy(port: int, token: str, before: Callable[[str], None] = lambda _:
             self.wfile.write(body)
 
         def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - the name in the library
-            """The output of tests has no place for it."""
+            """Keep requests out of the output of tests."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, name="proxy", daemon=True)

@@ -69,9 +69,21 @@ class Docker:
         if self._daemon is not None:
             self._daemon.stop()
 
-    def build(self, context: Path, tag: str, *, target: str = "", arguments: Mapping[str, str] | None = None) -> None:
-        """`docker build`, with its progress on stderr. The host's CA bundle is passed as the secret `ca_bundle`."""
+    def build(
+        self,
+        context: Path,
+        tag: str,
+        *,
+        target: str = "",
+        arguments: Mapping[str, str] | None = None,
+        cached: bool = True,
+    ) -> None:
+        """`docker build`, from the layers of earlier builds if ``cached``.
+
+        The host's CA bundle is passed as the secret `ca_bundle`. A failure shows the end of the output.
+        """
         command = ["build", "--progress=plain", "--network=host", "--tag", tag]
+        command += [] if cached else ["--no-cache"]
         command += ["--target", target] if target else []
         for name, value in (arguments or {}).items():
             command += ["--build-arg", f"{name}={value}"]
@@ -87,6 +99,10 @@ class Docker:
     def import_root(self, archive: Path, tag: str, *changes: str) -> None:
         """Create an image with one layer from a tar of a root directory."""
         self._run("import", *(word for change in changes for word in ("--change", change)), str(archive), tag)
+
+    def load(self, archive: Path) -> None:
+        """`docker load`: add the images of an archive."""
+        self._run("load", "--input", str(archive))
 
     def has(self, tag: str) -> bool:
         """Whether the image exists."""

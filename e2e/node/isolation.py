@@ -76,7 +76,7 @@ class Isolation:
             first.check_alive()
             return ready.exists()
 
-        wait_until("the node's namespaces are made", is_ready, timeout=20)
+        wait_until("the node's namespaces are made", is_ready)
         children = Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text().split()
         self._inside = int(children[0])
         self._link()
@@ -99,7 +99,7 @@ class Isolation:
         self._first.kill9()
         if self._inside:
             wait_until("the node's processes are gone", lambda: not Path(f"/proc/{self._inside}").exists())
-        wait_until("the node's cgroups are empty", _remove_cgroups, timeout=30)
+        wait_until("the node's cgroups are empty", _remove_cgroups)
 
     def _link(self) -> None:
         """Connect this machine and the node, with routes to Pods and Services."""

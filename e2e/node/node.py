@@ -164,7 +164,7 @@ class RealNode(KubeCluster):
         config = self._write("containerd.toml", _CONTAINERD.format(directory=self.directory, pause=_PAUSE))
         self._run(Path("/usr/bin/containerd"), f"--config={config}")
 
-        wait_until("containerd answers", self._containerd_answers, timeout=30)
+        wait_until("containerd answers", self._containerd_answers)
 
     def _containerd_answers(self) -> bool:
         self._check_alive()

@@ -9,9 +9,9 @@ from kafka_rebalance.api.crd import definitions
 _HEAD = """\
 # Reference
 
-Generated from `operator/kafka_rebalance/api` by `make crds`; do not edit. `kubectl explain krb.spec` prints the same.
-Sizes are in bytes and rates in bytes per second, as Kubernetes quantities (`50Mi`, `1.5Gi`). Durations look like `15m`,
-`1h30m` or `2d`.
+Generated from `operator/kafka_rebalance/api` by `make crds`; do not edit. `kubectl explain kafkarebalances.spec
+--api-version=kafkarebalance.dev/v1alpha1` prints the same. Sizes are in bytes and rates in bytes per second, as
+Kubernetes quantities (`50Mi`, `1.5Gi`). Durations look like `15m`, `1h30m` or `2d`.
 """
 
 

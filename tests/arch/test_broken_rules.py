@@ -7,7 +7,7 @@ from tests.broken_rules.breaking import PACKAGE, ROOT, break_text
 from tests.broken_rules.rules import RULES
 from tests.broken_rules.table import PAGE, written
 
-LAYERS = {"planning", "execution", "api", "kafka", "kube", "reconcile", "cli", "model", "pipeline", "app"}
+LAYERS = {"planning", "execution", "api", "kafka", "kube", "reconcile", "cli", "model", "pipeline", "app", "report"}
 
 
 @pytest.mark.parametrize("broken", RULES, ids=lambda broken: broken.name)

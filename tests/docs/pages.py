@@ -65,6 +65,16 @@ def words(command: str) -> list[str] | None:
     return None if _PLACEHOLDER.search(command) else shlex.split(command)
 
 
+def sample(command: str, at: int = 0, page: str = "docs/cli.md") -> list[str]:
+    """What a page shows below a command of `kafka-rebalance`, without spaces at the ends of lines.
+
+    ``at``: which of several samples of the command, from 0. IndexError if there are fewer.
+    """
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.findall(rf"^\$ kafka-rebalance {re.escape(command)}\n(.*?)^(?:\$ |```$)", text, re.MULTILINE | re.DOTALL)
+    return [line.rstrip() for line in found[at].rstrip("\n").splitlines()]
+
+
 def lines(block: str) -> list[str]:
     """The lines that a reader types: after the prompts if there are any, otherwise all."""
     joined = re.sub(r"\\\n\s*", " ", block).splitlines()

@@ -1,7 +1,6 @@
 """Every command in the documentation is one that the program or the API server accepts.
 
-The commands without servers are executed in `tests/unit/cli/test_main_docs.py`, those of helm in `tests/chart` and
-`e2e/node`.
+`e2e/test_documented_commands.py` executes them, and `tests/chart` and `e2e/node` those of helm.
 """
 
 import json
