@@ -78,10 +78,11 @@ images: install  ## as root: build the images and print their sizes
 	@e2e/bench/prerequisites.sh node
 	@$(PYTHON) -m e2e.node.images
 
-release: install  ## write wheel, sdist, chart, command line, krew manifest, SBOM and checksums into dist/, twice, and compare; ten minutes
+release: install  ## as root: write wheel, sdist, chart, images, command line, krew manifest, SBOM and checksums into dist/, twice, and compare (IMAGES=no: without the images, and not as root); half an hour
+	@$(if $(filter no,$(IMAGES)),true,e2e/bench/prerequisites.sh node)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[release]'
 	@rm -rf dist
-	@$(PYTHON) -m release --twice $(if $(URL),--url $(URL))
+	@$(PYTHON) -m release --twice $(if $(URL),--url $(URL)) $(if $(filter no,$(IMAGES)),--without-images)
 
 fleet: servers  ## run fifty rebalances on ten clusters, one of which hangs; manual test, needs 10 GB
 	@$(PYTHON) -m e2e.fleet
@@ -102,8 +103,9 @@ docs-diagrams: install  ## regenerate the diagrams in docs/architecture.md, and 
 	@$(PYTHON) -m tests.broken_rules.table
 	@$(PYTHON) -m tests.arch.metrics_table
 
-docs-pictures: install  ## take the pictures in docs/pictures again, with a browser
-	@e2e/bench/prerequisites.sh browser
+docs-pictures: install  ## take the pictures in docs/pictures again, with a browser and real brokers; two minutes
+	@e2e/bench/prerequisites.sh browser brokers
+	@$(PYTHON) -m e2e.bench kafka
 	@$(PYTHON) -m e2e.pictures
 
 chart: install  ## regenerate the chart's CRDs, table of values and snapshots
@@ -128,8 +130,9 @@ bench-throttle: servers  ## measure the throttle on real brokers: accuracy, reac
 
 # DuckDB and Polars are only compared with, so they are not installed in .venv.
 BENCH_ENGINES := $(HOME)/.cache/kafka-rebalance-operator/bench-engines
-bench-pipeline: install  ## compare the load model job with DuckDB and Polars, and write docs/benchmarks.md; ten minutes
+bench-pipeline: install  ## compare the load model job with DuckDB and Polars, and write docs/benchmarks.md; fifteen minutes
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --target $(BENCH_ENGINES) --upgrade duckdb polars
+	@$(PYTHON) -m kafka_rebalance.pipeline.class_archive
 	@PYTHONPATH=$(BENCH_ENGINES) $(PYTHON) -m benchmarks.pipeline --write docs/benchmarks.md
 
 bench-fleet: install  ## plan a hundred clusters in one Spark job and each alone, and write docs/benchmarks.md; five minutes

@@ -1,8 +1,10 @@
-"""Shared by all tests: the Hypothesis profiles, the workers, and the report of durations."""
+"""Shared by all tests: the Hypothesis profiles, the workers, the log, and the report of durations."""
 
+import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 from e2e.bench.child_settings import set_defaults
@@ -30,6 +32,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if _WORKER is None or is_lane(_WORKER) or unit(item.nodeid)[0] is not Kind.NOTHING:
         return
     os.setpriority(os.PRIO_PROCESS, 0, max(_NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What earlier tests have left is not collected meanwhile: asyncio would log it as the garbage of this test."""
+    gc.freeze()
+    yield caplog
+    gc.unfreeze()
 
 
 def pytest_unconfigure() -> None:

@@ -45,6 +45,7 @@ def engine_of(info: Any, kafka: Any, kube: Any, clock: Any) -> Any:
     from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
     from kafka_rebalance.reconcile.act.resources import Resources
     from kafka_rebalance.reconcile.engine import ClusterEngine
+    from kafka_rebalance.reconcile.engine_parts import EngineParts
     from kafka_rebalance.reconcile.state.record import Stores
     from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 
@@ -53,7 +54,8 @@ def engine_of(info: Any, kafka: Any, kube: Any, clock: Any) -> Any:
 
     stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
     keeper = ThrottleKeeper(info.cluster_id, kafka, LedgerStore(kube), clock.monotonic)
-    return ClusterEngine(info, kafka, Resources(kube, clock.now), stores, keeper, no_model, lambda: None, clock)
+    resources = Resources(kube, clock.now)
+    return ClusterEngine(EngineParts(info, kafka, resources, stores, keeper, no_model, lambda: None, clock))
 
 
 class Bench:
@@ -126,7 +128,7 @@ class Bench:
             planning = self.rebalance.memory.planning
             if planning is not None:
                 await asyncio.wait([planning])
-        return time.process_time() - began - self.meter.fake_seconds, max(self.meter.slices)
+        return time.process_time() - began - self.meter.fake_seconds, max(self.meter.slices, default=0.0)
 
     async def measured(self, rounds: int) -> dict[str, Any]:
         """Everything, in this order: open, rounds, restart, a dead broker."""

@@ -73,7 +73,7 @@ def measured(row: Row) -> dict[str, Any]:
     """Plan the change, and carry it out in each way."""
     from benchmarks.clusters import cluster
     from benchmarks.schedule_runs import Move, Problem, by_the_engine, everything_at_once, in_batches, with_fixed_caps
-    from kafka_rebalance.execution.schedule import Limits
+    from kafka_rebalance.execution.limits import Limits
     from kafka_rebalance.model.topology import TopicPartition, replicas_of
     from kafka_rebalance.planning.planner import solve_instance
     from kafka_rebalance.planning.problem.request import Goals
