@@ -1,4 +1,7 @@
-"""Latency of producers and consumers of other topics, with and without a throttled rebalance."""
+"""Latency of producers and consumers of other topics, with and without a throttled rebalance.
+
+Kafka's own tool makes the same moves at the same rate in the same run, for comparison.
+"""
 
 import logging
 import statistics
@@ -15,13 +18,11 @@ from e2e.bench.kafka import KafkaCluster
 from e2e.world import World
 
 from benchmarks.throttle_report import Section, spread
-from benchmarks.throttle_stage import MEGABYTE, drop, moving
+from benchmarks.throttle_stage import MEGABYTE, drop, moved_by_kafka, moving
 
 THROTTLE = 20
 """Megabytes per second."""
 ROUNDS = 6
-FEW = 2
-"""Partitions that move in parallel, compared with all of them: a fetch returns up to 1 MiB of each."""
 SETTLING_SECONDS = 5
 MEASURED_SECONDS = 20
 RECORDS_PER_SECOND = 200
@@ -50,7 +51,7 @@ class Latency:
 
 
 def client_latency(world: World, _idle: float) -> Section:
-    """Periods without a rebalance, with all partitions in parallel and with few, in a different order each round."""
+    """Periods without moves, with moves of the operator and of Kafka's tool, in a different order each round."""
     size = int(THROTTLE * MEGABYTE * (SETTLING_SECONDS + MEASURED_SECONDS) * 3) // MOVED_PARTITIONS
     moved = world.topic("moved", [[SOURCE]] * MOVED_PARTITIONS, size)
     used = world.topic("clients", REPLICAS, 1_000)
@@ -58,10 +59,10 @@ def client_latency(world: World, _idle: float) -> Section:
     with Clients(world.kafka, used, len(REPLICAS)) as clients:
         periods: dict[str, Callable[[], Latency]] = {
             "without": clients.measure,
-            "with": lambda: _while_moving(world, moved, clients, MOVED_PARTITIONS),
-            "withFew": lambda: _while_moving(world, moved, clients, FEW),
+            "operator": lambda: _while_moving(world, moved, clients),
+            "tool": lambda: _while_kafkas_tool_moves(world, moved, clients),
         }
-        for name in ("without", "without", "with"):
+        for name in ("without", "without", "operator", "tool"):
             periods[name]()  # warm-up, not counted: a cold broker lags for half a minute
         for number in range(ROUNDS):
             names = list(periods)
@@ -72,25 +73,28 @@ def client_latency(world: World, _idle: float) -> Section:
         drop(world, topic)
     rows = []
     for field, name in (("produce99", "produce p99"), ("read99", "end to end p99"), ("produce50", "produce median")):
-        still = [found["without"][field] for found in rounds]
-        row = [name, spread(still, 1)]
-        for when in ("with", "withFew"):
-            busy = [found[when][field] for found in rounds]
-            row += [spread(busy, 1), spread([one / other for one, other in zip(busy, still, strict=True)])]
-        rows.append(row)
+        without, ours, theirs = ([found[when][field] for found in rounds] for when in periods)
+        ratios = ([one / other for one, other in zip(ours, others, strict=True)] for others in (without, theirs))
+        rows.append([name, *(spread(found, 1) for found in (without, ours, theirs)), *map(spread, ratios)])
     note = (
         f"{RECORDS_PER_SECOND} records/s of {RECORD_BYTES} bytes, acks=all, three replicas, read by one consumer; "
-        f"another topic moves from one broker to two at {THROTTLE} MB/s; {ROUNDS} rounds of {MEASURED_SECONDS} s each."
+        f"another topic moves from one broker to two at {THROTTLE} MB/s, {MOVED_PARTITIONS} partitions at once; "
+        f"{ROUNDS} rounds of {MEASURED_SECONDS} s each. The ratios are within a round."
     )
     columns = (
-        *("latency", "without, ms", f"with {MOVED_PARTITIONS} partitions at once, ms", "ratio within a round"),
-        *(f"with {FEW} at once, ms", "ratio within a round"),
+        *("latency", "without moves, ms", "beside the operator, ms", "beside Kafka's tool, ms"),
+        *("operator / without", "operator / Kafka's tool"),
     )
     return Section("Clients beside a throttled rebalance", note, columns, rows, rounds)
 
 
-def _while_moving(world: World, topic: str, clients: "Clients", at_once: int) -> Latency:
-    with moving(world, topic, DESTINATIONS, THROTTLE, at_once):
+def _while_moving(world: World, topic: str, clients: "Clients") -> Latency:
+    with moving(world, topic, DESTINATIONS, THROTTLE):
+        return clients.measure()
+
+
+def _while_kafkas_tool_moves(world: World, topic: str, clients: "Clients") -> Latency:
+    with moved_by_kafka(world, topic, DESTINATIONS, THROTTLE):
         return clients.measure()
 
 

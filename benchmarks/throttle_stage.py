@@ -53,16 +53,13 @@ def drop(world: World, topic: str) -> None:
 
 
 @contextlib.contextmanager
-def moving(
-    world: World, topic: str, to: Sequence[int], megabytes: int, at_once: int = 100
-) -> Iterator[tuple[Rebalance, Flow]]:
-    """A rebalance of a topic to these brokers, with at most `at_once` partitions in parallel; it has started to copy.
+def moving(world: World, topic: str, to: Sequence[int], megabytes: int) -> Iterator[tuple[Rebalance, Flow]]:
+    """A rebalance of a topic to these brokers, all partitions in parallel; it has started to copy.
 
     At the end it is deleted, which cancels the copies and restores the topic. A topic must have more bytes than can be
     copied during the measurement.
     """
-    execution = {"parallelPartitionCount": at_once}
-    aim = {"throttle": throttle(megabytes), "brokers": {"include": list(to)}, "execution": execution}
+    aim = {"throttle": throttle(megabytes), "brokers": {"include": list(to)}}
     # Started before the rebalance: existing replicas do not count as copies.
     with Flow(world.kafka, topic) as flow:
         rebalance = world.rebalance("move", topic, **aim)
