@@ -12,7 +12,7 @@ from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
 from e2e.lane import NAMESPACE, TEAM
 from e2e.rebalance import GROUP_VERSION, Rebalance, state
-from e2e.world import BIG, FAST, World, targets
+from e2e.world import BIG, FAST, FINE, World, targets
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
@@ -86,7 +86,7 @@ class TestPermission:
 
         The run continues when it is permitted again.
         """
-        topic = world.skewed("permission", *[BIG // 8] * 12)
+        topic = world.skewed("permission", *[BIG // 4] * 12, batch_bytes=FINE)
         before = world.judge.describe_topics(topic)
         connection = connect(allowedNamespaces={"names": [team]})
         rebalance = world.rebalance("permission", topic, kafka=connection.ref, namespace=team, execution=ONE_AT_A_TIME)
@@ -108,7 +108,7 @@ class TestPermission:
         self, world: World, connect: Callable[..., Connection], operator: OperatorProcess
     ) -> None:
         """It comes to rest with the client in memory; created again, also after a restart, the run goes on."""
-        topic = world.skewed("deleted", *[BIG // 8] * 4)
+        topic = world.skewed("deleted", *[BIG // 4] * 4, batch_bytes=FINE)
         before = world.judge.describe_topics(topic)
         connection = connect()
         rebalance = world.rebalance("deleted", topic, kafka=connection.ref, execution=ONE_AT_A_TIME)
