@@ -1,5 +1,6 @@
 """kafka-rebalance run: what it prints, its exit codes, and Ctrl-C."""
 
+import json
 import signal
 import socket
 from unittest.mock import patch
@@ -125,6 +126,39 @@ class TestCtrlC:
         kafka.arrive()
         assert call(kafka).code == 0
         assert kafka.values == {}
+
+
+def stored(records):
+    """The KafkaRebalances in the directory, as text."""
+    return [path.read_text() for path in records.glob("kafkarebalances.*.json")]
+
+
+class Waiting(Cluster):
+    """Ctrl-C is typed when the resource in ``records`` waits for an approval."""
+
+    records = None
+
+    async def describe_partitions(self, *args, **options):
+        if self.records and any("AwaitingApproval" in text for text in stored(self.records)):
+            self.records = None
+            signal.raise_signal(signal.SIGINT)
+        return await super().describe_partitions(*args, **options)
+
+
+class TestApproval:
+    def test_between_two_runs(self, call, tmp_path):
+        """Nothing moves before the approval; at the next start, the run goes on with the approved plan."""
+        kafka = Waiting((1, 2, 3, 4), t=BEFORE)
+        kafka.records = tmp_path / "records"
+        text = MANIFEST.replace('9092"}', '9092"}, approval: {policy: Manual}')
+        assert call(kafka, text=text).code == 130
+        assert kafka.lists("t") == BEFORE
+        approved = run_program("approve", "r", "--records", str(tmp_path / "records"), "--yes")
+        assert (approved.code, approved.err) == (0, "")
+        (resource,) = map(json.loads, stored(tmp_path / "records"))
+        assert resource["spec"]["approval"]["planHash"] == resource["status"]["plan"]["hash"]
+        assert call(kafka, text=text).code == 0
+        assert kafka.lists("t") != BEFORE
 
 
 class TestConnection:
