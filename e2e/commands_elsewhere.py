@@ -30,12 +30,12 @@ ELSEWHERE = {
     f"kafka-rebalance pipeline load-model {_LAKE} --window 24h": "e2e/test_object_store.py",
     f"kafka-rebalance pipeline load-model {_LAKE}": "e2e/test_object_store.py",
     "kafka-rebalance pipeline load-model --lake LAKE --window 1h": "e2e/test_load_by_rates.py",
-    "export AWS_ENDPOINT_URL=https://minio.storage:9000 AWS_REGION=us-east-1": "e2e/test_object_store.py",
-    f"kafka-rebalance pipeline windows {_LAKE}": "tests/pipeline/test_window_job.py",
-    f"kafka-rebalance pipeline windows {_LAKE} --window 24h": "tests/pipeline/test_window_job.py",
-    f"kafka-rebalance pipeline windows {_LAKE} --stream": "tests/pipeline/test_window_job.py",
+    "export AWS_ENDPOINT_URL=https://minio.storage:9000 AWS_REGION=us-east-1": "e2e/bench/s3_server.py",
+    f"kafka-rebalance pipeline windows {_LAKE}": "e2e/test_object_store.py",
+    f"kafka-rebalance pipeline windows {_LAKE} --window 24h": "e2e/test_object_store.py",
+    f"kafka-rebalance pipeline windows {_LAKE} --stream": "e2e/test_object_store.py",
     f"kafka-rebalance pipeline quality {_LAKE}": "tests/unit/pipeline/test_quality.py",
-    f"kafka-rebalance pipeline compact {_LAKE} --retention 14d": "tests/pipeline/test_window_job.py",
+    f"kafka-rebalance pipeline compact {_LAKE} --retention 14d": "tests/unit/cli/commands/test_pipeline_command.py",
     "kafka-rebalance pipeline history --lake LAKE": "tests/pipeline/test_history.py",
     "kafka-rebalance plan --cluster cluster.json --rebalance krb.yaml --durations lake/models/ID/durations.json"
     " --finish-within 8h": "tests/unit/cli/commands/test_plan_command_durations.py",
@@ -44,7 +44,9 @@ ELSEWHERE = {
         "tests/pipeline/test_fleet.py"
     ),
     "kafka-rebalance pipeline fleet --snapshots DIR": "tests/pipeline/test_fleet.py",
-    "kafka-rebalance status even-load -n kafka --load-model FILE": "e2e/test_load_by_rates.py",
+    "kafka-rebalance status even-load -n kafka --load-model FILE": (
+        "tests/unit/cli/commands/test_status_command_load_model.py"
+    ),
 }
 """Other tests execute these, or do the same with other arguments: they need servers or settings of their own."""
 

@@ -1,5 +1,7 @@
 """A real Prometheus between an exporter and the lake: what is stored is what the brokers reported."""
 
+import subprocess
+import sys
 import threading
 import time
 from base64 import b64encode
@@ -9,8 +11,10 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
+from e2e.bench.kafka import KafkaCluster
 from e2e.bench.prometheus_server import PASSWORD, USER, prometheus_server
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.model.topology import Broker, BrokerId
@@ -26,6 +30,7 @@ QUERIES = MetricQueries(default_query(BYTES_IN, "instance"), default_query(BYTES
 LOGIN = f"Basic {b64encode(f'{USER}:{PASSWORD}'.encode()).decode()}"
 END = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SCRAPES = 15
+COMMAND = Path(sys.executable).with_name("kafka-rebalance")
 
 
 def out_rate(topic: str, broker: int, at: datetime) -> int:
@@ -135,3 +140,56 @@ class TestScraping:
             deadline = time.monotonic() + 120
             while (rate := await found()) != pytest.approx(5000, rel=0.05):
                 assert time.monotonic() < deadline, rate
+
+
+RATES = {1: (3000, 9000), 2: (500, 0)}
+"""Bytes per second in and out, by broker."""
+
+
+def recent_history() -> str:
+    """An hour of counters until now; the label is the broker's id."""
+    now, lines = datetime.now(UTC), []
+    for metric, at in ((BYTES_IN, 0), (BYTES_OUT, 1)):
+        lines.append(f"# TYPE {metric.removesuffix('_total')} counter")
+        for broker, rates in RATES.items():
+            lines += [
+                f'{metric}{{topic="orders",broker="{broker}"}} {rates[at] * (3600 + second)} '
+                f"{now.timestamp() + second:.0f}"
+                for second in range(-3600, 1, SCRAPES)
+            ]
+    return "\n".join([*lines, "# EOF", ""])
+
+
+@pytest.mark.brokers
+class TestCommand:
+    """`kafka-rebalance pipeline metrics`, with real brokers."""
+
+    def test_what_it_stores(self, kafka: KafkaCluster, tmp_path: Path) -> None:
+        """The last two windows, under the id of the cluster; when it runs again, only what it has not read yet."""
+        login, lake = tmp_path / "login", tmp_path / "lake"
+        login.write_text(f"{USER}:{PASSWORD}\n")
+
+        def stored() -> list[dict[str, object]]:
+            (found,) = lake.glob("metrics/cluster=*")
+            assert found.name == f"cluster={kafka.cluster_id}"
+            files = sorted(found.rglob("*.parquet"))
+            return [row for file in files for row in pyarrow.parquet.ParquetFile(file).read().to_pylist()]
+
+        with prometheus_server(tmp_path, recent_history()) as url:
+            command = [str(COMMAND), "pipeline", "metrics", "--bootstrap-servers", kafka.bootstrap_servers]
+            command += ["--lake", str(lake), "--prometheus", url, "--basic-auth-file", str(login)]
+            command += ["--broker-label", "broker", "--window", "10m"]
+            first = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+            rows = stored()
+            again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        assert first.stdout.startswith(f"cluster {kafka.cluster_id}: 2 windows until ")
+        assert PASSWORD not in first.stdout + first.stderr
+        assert sorted((row["topic"], row["broker"]) for row in rows) == [("orders", b) for b in (1, 1, 2, 2)]
+        for row in rows:
+            came, went = RATES[row["broker"]]
+            assert row["bytes_in"] == pytest.approx(came, rel=0.01)
+            assert row["bytes_out"] == pytest.approx(went, rel=0.01)
+        windows = int(again.stdout.partition(": ")[2].partition(" ")[0])
+        assert windows <= 1  # the time of a window may have passed meanwhile
+        times = [(row["broker"], row["window_start"]) for row in stored()]
+        assert len(times) == len(set(times)) == 4 + 2 * windows
