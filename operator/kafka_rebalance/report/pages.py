@@ -1,15 +1,16 @@
 """The report as one HTML page, and as Markdown for a pull request."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.report import svg_charts as charts
 from kafka_rebalance.report.packed_partitions import PackedPartitions, packed
-from kafka_rebalance.report.report_contents import BeforeAfter, PartitionRow, Report
-from kafka_rebalance.units import format_bytes
+from kafka_rebalance.report.report_contents import BeforeAfter, BrokerRow, PartitionRow, Report
+from kafka_rebalance.units import format_bytes, format_rate
 
 MOST_BYTES = 1_500_000 - 1_000
 """Of a web page; the rest is for what the number of its partitions adds."""
@@ -89,7 +90,14 @@ def _columns(report: Report) -> list[tuple[str, str]]:
         ("Preferred leaders", charts.broker_columns(report.brokers, lambda r: r.leaders, charts.counted, "Leaders")),
         ("Data", charts.broker_columns(report.brokers, lambda r: r.size_bytes, format_bytes, "Data")),
     ]
+    for resource, rates in report.rates.items():
+        chart = charts.broker_columns(report.brokers, _of(rates), format_rate, resource)
+        found.append((f"{resource}, as the plan predicts", chart))
     return [(name, chart) for name, chart in found if chart]
+
+
+def _of(rates: Mapping[BrokerId, BeforeAfter]) -> Callable[[BrokerRow], BeforeAfter]:
+    return lambda row: rates.get(row.broker, BeforeAfter(0, 0))
 
 
 def _environment() -> Environment:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kafka_rebalance.model.cluster_file import ClusterFile
 from kafka_rebalance.model.plan import Plan, PlannedPartition
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
+from kafka_rebalance.report.load_contents import load_facts, load_risks
 from kafka_rebalance.report.report_contents import BeforeAfter, BrokerRow, CopyFlow, Fact, PartitionRow
 from kafka_rebalance.units import format_bytes
 
@@ -82,6 +83,8 @@ def plan_facts_of(plan: Plan) -> list[Fact]:
     if plan.log_dir_moves:
         text = f"{plan.log_dir_moves}, {format_bytes(plan.log_dir_bytes)}"
         facts.append(Fact("Moves between log dirs", text))
+    if plan.load is not None:
+        facts += load_facts(plan.load)
     return [*facts, Fact("Plan", plan.hash, code=True)]
 
 
@@ -113,6 +116,8 @@ def risks_of(plan: Plan, rows: Sequence[BrokerRow], disks: Mapping[BrokerId, int
         found.append(f"The sizes of {unknown_sizes} partitions are not known, so the data to copy is more than shown.")
     if plan.imbalance is not None:
         found.append("The movement budget is reached: the brokers are less even than more moves would make them.")
+    if plan.load is not None:
+        found += load_risks(plan.load)
     found += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in plan.crowded]
     if plan.skipped:
         found.append(f"{len(plan.skipped)} partitions are left alone, for example {plan.skipped[0].tp}.")

@@ -112,7 +112,8 @@ class Report:
 
     ``command``: the next command to paste; ``risks`` and ``why`` are sentences; ``reasons``: of the partitions.
     ``moved_back``: a sentence, if the brokers do not get, or no longer have, the figures after the plan.
-    ``course`` None: the plan has not started. ``partitions`` None: they could not be read.
+    ``course`` None: the plan has not started. ``partitions`` None: they could not be read. ``rates``: bytes per second
+    of the brokers by resource, of a plan by load.
     """
 
     title: str
@@ -130,3 +131,4 @@ class Report:
     command: str = ""
     moved_back: str = ""
     course: Course | None = None
+    rates: Mapping[str, Mapping[BrokerId, BeforeAfter]] = field(default_factory=dict)

@@ -4,8 +4,8 @@ The effects of a plan are computed once (`PlanContents`), because plans are larg
 changes.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
@@ -15,6 +15,7 @@ from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run_record import RunRecord
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.report.ready_state import ready_reason
+from kafka_rebalance.report.load_contents import load_facts_of_status, rates_of
 from kafka_rebalance.report.plan_contents import (
     broker_rows,
     copy_flows,
@@ -40,6 +41,7 @@ class PlanContents:
     flows: tuple[CopyFlow, ...]
     partitions: tuple[PartitionRow, ...]
     risks: Sequence[str]
+    rates: Mapping[str, Mapping[BrokerId, BeforeAfter]] = field(default_factory=dict)
 
 
 def contents_of(plan: Plan, described: ClusterFile = NO_CLUSTER) -> PlanContents:
@@ -55,6 +57,7 @@ def contents_of(plan: Plan, described: ClusterFile = NO_CLUSTER) -> PlanContents
         flows=copy_flows(plan.partitions),
         partitions=partition_rows_of(plan, {}),
         risks=risks_of(plan, rows, disks_of(described) if lists else {}, unknown),
+        rates=rates_of(plan.load) if plan.load is not None else {},
     )
 
 
@@ -90,6 +93,7 @@ def report_of(
         command=next_command(metadata.name, options or f"-n {metadata.namespace}", status),
         moved_back=moved_back(status),
         course=course_of(status, record),
+        rates=plan.rates if plan is not None else {},
     )
 
 
@@ -117,5 +121,6 @@ def _plan_of_status(status: KafkaRebalanceStatus) -> list[Fact]:
         Fact("Replica moves", str(plan.replica_moves)),
         Fact("Data to copy", format_bytes(plan.data_to_move)),
         Fact("Partitions that change", str(plan.partitions)),
+        *(load_facts_of_status(plan.load) if plan.load is not None else ()),
         Fact("Plan", plan.hash, code=True),
     ]

@@ -6,6 +6,7 @@ from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.model.run_record import RunRecord
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.report.load_contents import measured_facts
 from kafka_rebalance.report.report_contents import BatchCopy, Conditioned, Course, Fact
 from kafka_rebalance.units import format_bytes, format_duration, format_rate
 
@@ -71,6 +72,8 @@ def run_facts(status: KafkaRebalanceStatus) -> list[Fact]:
             )
         if progress.above_replication_factor:
             facts.append(Fact("Partitions above their replication factor", str(progress.above_replication_factor)))
+    if status.plan is not None and status.plan.load is not None:
+        facts += measured_facts(status.plan.load)
     if throttle is not None:
         sides = {"leader": throttle.leader_rate, "follower": throttle.follower_rate}
         rates = ", ".join(f"{side} {format_rate(rate)}" for side, rate in sides.items() if rate) or "unlimited"

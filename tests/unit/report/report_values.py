@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+from kafka_rebalance.model.goals import LoadResource
+from kafka_rebalance.model.load_outcome import LoadOutcome, OutsideBroker, OutsideReason, ResourceBalance
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run_record import RunRecord, StepRecord
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
@@ -23,6 +25,19 @@ PLAN = Plan(
         planned("<b>&topic", 0, [1, 2], [2, 1]),
     ),
     Certificate(2, optimal=True),
+)
+KIB = 1 << 10
+LOAD = LoadOutcome(
+    (
+        ResourceBalance(LoadResource.DISK, 10, 120.0, 104.0, 1, 0, (5, 5), (6, 4), (5, 5)),
+        ResourceBalance(
+            LoadResource.BYTES_IN, 10, 180.4, 140.0, 1, 1, (50 * KIB,) * 2, (90 * KIB, 10 * KIB), (70 * KIB, 30 * KIB)
+        ),
+    ),
+    6 << 20,
+    5 << 20,
+    replicas_of(1, 3),
+    (OutsideBroker(BrokerId(1), LoadResource.BYTES_IN, 70 * KIB, 55 * KIB, OutsideReason.PARTITION_TOO_LARGE),),
 )
 LISTS = {TopicPartition("still", 0): replicas_of(1, 4)}
 SIZES = {TopicPartition("still", 0): 3 << 20}

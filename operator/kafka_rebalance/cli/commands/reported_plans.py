@@ -23,6 +23,7 @@ from kafka_rebalance.planning.explain.accounts import Why
 from kafka_rebalance.planning.explain.curve import curve
 from kafka_rebalance.planning.explain.explanation import Explanation
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.report.load_contents import rates_of
 from kafka_rebalance.report.plan_contents import (
     broker_rows,
     copy_flows,
@@ -115,6 +116,7 @@ def _report_of(
         flows=copy_flows(plan.partitions),
         partitions=partition_rows_of(plan, {}),
         risks=risks_of(plan, rows, disks, unknown),
+        rates=rates_of(plan.load) if plan.load is not None else {},
     )
 
 

@@ -9,9 +9,10 @@ import pytest
 from tests.fakes.whole_program import run_program
 from tests.unit.cli.commands.resource_runs import ENDED, WAITING, body, plan, program, status, world
 from tests.unit.cli.commands.status_runs import NOW, UID, open_run_of, tp
-from tests.unit.report.report_values import record
+from tests.unit.report.report_values import LOAD, record
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.cli.commands import reported_plans
 from kafka_rebalance.cli.options.resource_lookup import stores
 from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.kube.directory_objects import DirectoryObjects
@@ -63,6 +64,14 @@ class TestPlans:
         assert "| 4 | a | 0 → 1 |" in page
         assert "## Why" in page
         assert "## Balance against moves" in page
+
+    def test_by_load(self, cluster, written, monkeypatch):
+        """With the use of each broker, which the planner has computed."""
+        make_plan = reported_plans.make_plan
+        monkeypatch.setattr(reported_plans, "make_plan", lambda request: replace(make_plan(request), load=LOAD))
+        page = written(lambda *more: run_program("report", "--cluster", cluster, *more), ".html")
+        assert "180% of its share before, 140% after" in page
+        assert "<h3>BytesIn, as the plan predicts</h3>" in page
 
     def test_from_a_file(self, cluster, written, tmp_path):
         """What `plan -o json` has written: the same hash, and what it has proved."""
@@ -132,6 +141,15 @@ class TestResources:
         assert "kafka-rebalance approve r -n kafka" in page
         assert "Only the partitions that change are counted." in page
         assert "| t-1 | 1, 2 | 3, 2 | 1.0 MiB |" in page
+
+    def test_by_load(self, written):
+        """The stored plan has what it does to the load."""
+        by_load = replace(PLAN, load=LOAD)
+        kube = world(body({}, status(WAITING, plan(by_load.hash))))
+        asyncio.run(stores(kube).plans.save(UID, by_load.hash, "c", by_load, NOW))
+        page = written(lambda *more: program(kube, "report", "r", *more), ".html")
+        assert "Broker 1 stays above the band of BytesIn: PartitionTooLarge." in page
+        assert "<h3>BytesIn, as the plan predicts</h3>" in page
 
     def test_with_the_cluster(self, kube, cluster, written):
         """A snapshot adds what does not move, and the racks."""
