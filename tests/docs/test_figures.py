@@ -1,4 +1,4 @@
-"""The figures of README.md and docs/comparison.md are those of the benchmarks."""
+"""The figures of README.md, docs/comparison.md and decision 21 are those of the benchmarks."""
 
 import re
 from decimal import ROUND_HALF_UP, Decimal
@@ -12,6 +12,7 @@ PLANNING, LOAD, SCHEDULE, THROTTLE = (
     for name in ("benchmarks-planning.md", "benchmarks-load.md", "benchmarks-schedule.md", "benchmarks.md")
 )
 COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+DECISION = (ROOT / "docs" / "decisions" / "0021-load-by-a-local-search.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TOOLS = ("this planner", "Kafka's `--generate`", "KAFKA-19048 greedy", "Cruise Control")
 IN_README = dict(
@@ -83,6 +84,16 @@ def test_plans_by_load() -> None:
         copied = {row[1]: row[5] for row in rows(LOAD) if row[0] == f"{cluster}, mixed capacities, 10 %"}
         search, greedy = (int(copied[who].split()[0].replace(",", "")) for who in ("search", "greedy"))
         assert words.format(round(100 * abs(greedy - search) / search)) in text
+
+
+def test_the_decision_on_plans_by_load() -> None:
+    """With equal capacities: what the greedy planner copies, as multiples of what the search copies."""
+    copied: dict[str, dict[str, int]] = {}
+    for row in rows(LOAD):
+        if row[1] in ("search", "greedy") and "mixed" not in row[0]:
+            copied.setdefault(row[0], {})[row[1]] = int(row[5].split()[0].replace(",", ""))
+    ratios = [found["greedy"] / found["search"] for found in copied.values()]
+    assert f"it moves {min(ratios):.1f} to {max(ratios):.1f} times the bytes" in " ".join(DECISION.split())
 
 
 def test_the_throttle() -> None:
