@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.chart.dashboard import SOMETIMES, queries
 from tests.chart.rendering import CHART
+from tests.docs.pages import blocks
 
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.prometheus_server import PASSWORD, USER, prometheus_server, promtool
@@ -34,6 +36,14 @@ class TestRules:
             shutil.copy(file, tmp_path)
         promtool("check", "rules", "--lint=all", "--lint-fatal", ALERTS.name, at=tmp_path)
         promtool("test", "rules", ALERT_TESTS.name, at=tmp_path)
+
+    def test_the_documented_scrape_configuration(self, tmp_path: Path) -> None:
+        """Prometheus accepts the block of docs/metrics.md. Debian's is built without the discovery of Pods."""
+        (shown,) = [block for block in blocks("yaml") if block.text.startswith("scrape_configs:")]
+        config = yaml.safe_load(shown.text)
+        assert config["scrape_configs"][0].pop("kubernetes_sd_configs")
+        (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
+        promtool("check", "config", "--syntax-only", "prometheus.yml", at=tmp_path)
 
 
 class _Prometheus:

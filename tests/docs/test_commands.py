@@ -130,7 +130,7 @@ def test_a_patch_gives_a_valid_resource(shown: Shown) -> None:
 
 
 FOREIGN = "scrape_configs:"
-"""Prometheus reads this configuration, not the operator."""
+"""Prometheus reads this configuration, not the operator: `e2e/test_metrics.py` has promtool check it."""
 CHART_VALUES = yaml.safe_load((ROOT / "charts/kafka-rebalance-operator/values.yaml").read_text(encoding="utf-8"))
 CONNECTION = yaml.safe_load((ROOT / "examples" / "connection.yaml").read_text(encoding="utf-8"))
 
