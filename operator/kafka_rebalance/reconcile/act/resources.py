@@ -33,7 +33,7 @@ from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.report.connection_report import ConnectionState, build_connection_status
 from kafka_rebalance.reconcile.report.ready_state import cordons_left, ready_reason
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
-from kafka_rebalance.reconcile.report.status_cadence import due
+from kafka_rebalance.reconcile.report.status_cadence import due, may_be_overwritten
 from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, ThrottleView, build_throttle_status
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
@@ -95,6 +95,8 @@ class Resources:
         self._now = now
         self._connections_written: dict[str, tuple[KafkaConnectionStatus, datetime]] = {}
         self._throttles_written: dict[str, tuple[KafkaReassignmentThrottleStatus, datetime]] = {}
+        self._throttles_in_doubt: set[str] = set()
+        """The uids of which a write got no answer, so that it may be executed after a later one."""
 
     async def add_finalizer(self, rebalance: Rebalance) -> None:
         """Put our finalizer on the object. Nothing is planned before it has been seen there."""
@@ -200,14 +202,17 @@ class Resources:
         if metadata.deleting and not metadata.held:
             return await self.exists(metadata.namespace, metadata.name, metadata.uid)
         status = build_status(rebalance, cluster, replica_bytes, now=now, problem=problem)
-        written = rebalance.memory.written
+        written, written_at = rebalance.memory.written, rebalance.memory.written_at
+        again = rebalance.memory.status_in_doubt and not may_be_overwritten(written_at, now)
         rebalance.memory = replace(rebalance.memory, built=status)
-        if written is not None and not due(written, status, rebalance.memory.written_at, now):
+        if written is not None and not again and not due(written, status, written_at, now):
             return True
-        before = written or rebalance.desired.status
-        rebalance.memory = replace(rebalance.memory, written=None)  # without an answer, the status is not known
+        before, in_doubt = written or rebalance.desired.status, rebalance.memory.status_in_doubt
+        # Without an answer, the status is not known.
+        rebalance.memory = replace(rebalance.memory, written=None, status_in_doubt=True)
         exists = await self._patch_status(REBALANCES, metadata, status.as_patch())
-        rebalance.memory = replace(rebalance.memory, written=status, written_at=now)
+        in_doubt = in_doubt and (written is None or not again)
+        rebalance.memory = replace(rebalance.memory, written=status, written_at=now, status_in_doubt=in_doubt)
         if exists:
             await self._tell_transition(KIND, metadata, before, status)
         return exists
@@ -249,18 +254,25 @@ class Resources:
         before = written or throttle.status
         throttle = throttle.model_copy(update={"status": before})
         status = build_throttle_status(throttle, ruling, view, cluster_id=cluster_id, now=now, problem=problem)
-        if written is not None and not due(written, status, written_at, now):
+        in_doubt = metadata.uid in self._throttles_in_doubt
+        again = in_doubt and not may_be_overwritten(written_at, now)
+        if written is not None and not again and not due(written, status, written_at, now):
             return True
         self._throttles_written.pop(metadata.uid, None)
+        self._throttles_in_doubt.add(metadata.uid)
         if not await self._patch_status(REASSIGNMENT_THROTTLES, metadata, status.as_patch()):
+            self._throttles_in_doubt.discard(metadata.uid)
             return False
         self._throttles_written[metadata.uid] = status, now
+        if again or not in_doubt:
+            self._throttles_in_doubt.discard(metadata.uid)
         await self._tell_transition(THROTTLE_KIND, metadata, before, status)
         return True
 
     def forget(self, uid: str) -> None:
         """Forget what was written to this throttle resource or KafkaConnection, which is gone."""
         self._throttles_written.pop(uid, None)
+        self._throttles_in_doubt.discard(uid)
         self._connections_written.pop(uid, None)
 
     async def report_connection(self, connection: KafkaConnection, state: ConnectionState) -> bool:

@@ -13,6 +13,8 @@ from typing import Any
 from kafka_rebalance.api.resource_status import Condition, ResourceStatus
 
 FIGURES_EVERY = timedelta(seconds=5)
+LATEST = timedelta(minutes=1)
+"""The API server ends a request after this time: one that got no answer changes nothing any more."""
 
 _FIGURES = {
     "conditions",  # compared on their own: their messages have figures
@@ -32,6 +34,11 @@ def due(written: ResourceStatus, status: ResourceStatus, written_at: datetime, n
         return False
     # Not between the two times only: the wall clock may have been set back.
     return _transitions(status) != _transitions(written) or not timedelta(0) <= now - written_at < FIGURES_EVERY
+
+
+def may_be_overwritten(written_at: datetime, now: datetime) -> bool:
+    """Whether an earlier write that got no answer may have been executed after the one at ``written_at``."""
+    return timedelta(0) <= now - written_at < LATEST
 
 
 def _transitions(status: ResourceStatus) -> tuple[object, ...]:

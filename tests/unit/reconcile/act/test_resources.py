@@ -2,11 +2,12 @@
 
 import copy
 import itertools
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.fakes.found_by_rounds import recorded
 from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.stopped_clock import StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import (
     CONNECTIONS,
@@ -203,11 +204,17 @@ class TestReportThrottle:
 
 
 class Unanswered(KubeInMemory):
-    """``lost``: the answer to the next write of a status is lost."""
+    """``lost``: the answer to the next write of a status is lost. ``delayed``: it is not executed before ``arrive``."""
 
-    lost = False
+    lost = delayed = False
+
+    async def arrive(self):
+        await super().patch_status(*self.under_way)
 
     async def patch_status(self, plural, namespace, name, patch):
+        if self.delayed:
+            self.delayed, self.under_way = False, (plural, namespace, name, patch)
+            raise Transient("ApiServerUnreachable", "no answer")
         written = await super().patch_status(plural, namespace, name, patch)
         if self.lost:
             self.lost = False
@@ -222,10 +229,14 @@ class TestLostAnswer:
     def kube(self):
         return Unanswered()
 
+    @pytest.fixture
+    def clock(self):
+        return StoppedClock(NOW)
+
     @pytest.fixture(params=[REBALANCES, REASSIGNMENT_THROTTLES, CONNECTIONS])
-    def report(self, request, kube):
+    def report(self, request, kube, clock):
         """Reports a problem of a resource of this kind, or none."""
-        resources, metadata = Resources(kube, lambda: NOW), {"name": "r", "namespace": "kafka", "uid": "u-1"}
+        resources, metadata = Resources(kube, clock.now), {"name": "r", "namespace": "kafka", "uid": "u-1"}
         spec = KAFKA["kafka"] if request.param == CONNECTIONS else KAFKA
         body = kube.create(request.param, {"metadata": metadata, "spec": spec})
         if request.param == REBALANCES:
@@ -246,6 +257,22 @@ class TestLostAnswer:
         await report(None)
         (after,) = [body["status"] for body in kube.resources.values()]
         assert reasons(after) == reasons(before)
+
+    async def test_it_is_written_again_if_the_lost_one_may_have_come_later(self, kube, report, clock):
+        kube.delayed = True
+        with pytest.raises(Transient):
+            await report(Transient("KafkaUnreachable", "no answer"))
+        await report(None)
+        (before,) = [copy.deepcopy(body["status"]) for body in kube.resources.values()]
+        await kube.arrive()
+        clock.at += timedelta(minutes=1)
+        await report(None)
+        (after,) = [body["status"] for body in kube.resources.values()]
+        assert reasons(after) == reasons(before)
+        writes = len(kube.writes)
+        clock.at += timedelta(seconds=50)
+        await report(None)
+        assert len(kube.writes) == writes
 
 
 def reasons(status):
