@@ -7,7 +7,9 @@ saved before each write.
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from itertools import product
 
+from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.ledger import Before, Ledger, RateRecord, strike_rates, with_rates
 from kafka_rebalance.execution.rate_state import (
     RateAction,
@@ -258,7 +260,12 @@ class BrokerRates:
     async def _ask(self, brokers: Collection[BrokerId]) -> dict[BrokerId, dict[str, ConfigValue]]:
         if not brokers:
             return {}
-        found = await self._admin.broker_configs(brokers, RATE_NAMES)
+        try:
+            found = await self._admin.broker_configs(brokers, RATE_NAMES)
+        except RebalanceError:
+            self._note_unread(brokers)
+            raise
+        self._note_unread(set(brokers) - found.keys())
         for broker in brokers:
             error = found.errors.get(broker)
             why = f"throttle rate not read yet: {error.message if error is not None else 'no answer'}"
@@ -266,12 +273,22 @@ class BrokerRates:
             self._unreadable.pop(broker, None)
             if error is not None and error.reason == Reason.KAFKA_AUTHORIZATION_FAILED:
                 self._unreadable[broker] = error.message
-            for name in RATE_NAMES if broker not in found else ():
-                self._next((broker, name), RateUnread())
         return {broker: values for broker, values in found.items() if broker in brokers}
 
+    def _note_unread(self, brokers: Iterable[BrokerId]) -> None:
+        for broker, name in product(brokers, RATE_NAMES):
+            self._next((broker, name), RateUnread())
+
     async def _alter(self, changes: Changes, *, restoring: bool) -> None:
-        answers = await self._admin.alter_broker_configs(changes) if changes else {}
+        if not changes:
+            return
+        answers: Mapping[BrokerId, str | None] = {}
+        try:
+            answers = await self._admin.alter_broker_configs(changes)
+        finally:  # if the client ends, no broker has answered
+            self._note_answers(changes, answers, restoring=restoring)
+
+    def _note_answers(self, changes: Changes, answers: Mapping[BrokerId, str | None], *, restoring: bool) -> None:
         for broker, sent in changes.items():
             problem = answers.get(broker, "no answer")
             what = f"throttle rate not {'restored' if restoring else 'set'} yet: {problem}"

@@ -295,6 +295,42 @@ class TestLateWrites:
         assert hanging.kafka.rates(ONE) == (None, None)
         assert hanging.keeper.ledger_empty
 
+    def test_a_client_that_ends_before_it_has_the_answers(self, hanging, monkeypatch):
+        """The call fails for all brokers together. The broker that hangs executes it after everything has ended."""
+        hanging.ticks({}, count=LATE_TICKS)
+        alter = hanging.kafka.alter_broker_configs
+
+        async def end(changes):
+            await alter(changes)
+            raise Transient("KafkaUnreachable", "the process of the client has ended")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(hanging.kafka, "alter_broker_configs", end)
+            with pytest.raises(Transient):
+                hanging.tick(claim())
+        hanging.ticks({}, count=LATE_TICKS)
+        hanging.goes_on()
+        assert hanging.kafka.rates(ONE) == hanging.kafka.rates(TWO) == (None, None)
+        assert hanging.keeper.ledger_empty
+
+    def test_a_client_that_ends_again_and_again(self, hanging, monkeypatch):
+        """No broker has answered since the start of the operator, so a call before it may still be executed."""
+
+        async def end(*_):
+            raise Transient("KafkaUnreachable", "the process of the client has ended")
+
+        hanging.tick(claim())
+        hanging.restart()
+        with monkeypatch.context() as patched:
+            patched.setattr(hanging.kafka, "broker_configs", end)
+            for _ in range(LATE_TICKS):
+                with pytest.raises(Transient):
+                    hanging.tick({})
+        hanging.ticks({}, count=LATE_TICKS)
+        hanging.goes_on()
+        assert hanging.kafka.rates(ONE) == (None, None)
+        assert hanging.keeper.ledger_empty
+
     def test_a_hang_of_minutes(self, hanging):
         """Nothing that the broker was sent has taken effect while it hangs: it is undone when it answers again."""
         hanging.tick(claim())
