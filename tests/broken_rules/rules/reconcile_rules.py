@@ -20,6 +20,14 @@ RECONCILE_RULES = (
         ("tests/unit/reconcile/test_engine_drift.py::test_a_rollback_leaves_what_another_rebalance_moves",),
     ),
     BrokenRule(
+        "skipped-and-planned-again-by-another-run",
+        "A run does not cancel a copy that another run continues with a new plan.",
+        "reconcile/decide/judging.py",
+        "return tp in run.move_of",
+        "return False",
+        ("tests/unit/reconcile/test_engine_drift.py::test_a_rollback_leaves_a_copy_that_was_planned_again",),
+    ),
+    BrokenRule(
         "skipped-by-the-run-ahead",
         "A run that waits cancels and throttles its copy of a partition that the run ahead of it has skipped.",
         "reconcile/decide/queue_places.py",

@@ -45,6 +45,28 @@ async def test_a_rollback_leaves_what_another_rebalance_moves():
     await operator.until_true(lambda: operator.state_of() == "Succeeded")
 
 
+async def test_a_rollback_leaves_a_copy_that_was_planned_again():
+    """The other one continues the copy with its new plan, whose partitions are judged after those of the rollback."""
+    kafka = KafkaInMemory((1, 2, 3, 4), t=[[1, 2]], u=[[1, 2]])
+    operator = Renamed(kafka)
+    operator.assign(("t", 0, [2, 4]), ("u", 0, [2, 3]), throttle=FAST)
+    await operator.until("Succeeded")
+    kafka.slow = {1, 3}
+    kafka.assign("u", 0, 2)
+    operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
+    await operator.until_true(lambda: operator.skipped == {"u-0": "Drifted"})
+    spec = {"topics": {"include": ["u"]}, "replicationFactor": 2}
+    operator.apply_another(throttle=FAST, brokers={"include": [2, 3]}, **spec)
+    await operator.until_true(lambda: "u-0" in kafka.flying)
+    sent, new = len(kafka.altered), operator.engine.rebalances["u-new"]
+    opened = new.record.run.planning_hash
+    operator.see(operator.kube.edit(REBALANCES, "kafka", "new", brokers={"include": [2, 3], "decommission": [4]}))
+    for _ in range(10):
+        await operator.round()
+    assert new.record.run.planning_hash != opened
+    assert kafka.altered[sent:] == []
+
+
 @pytest.mark.parametrize("way", ["edit", "deletion"])
 async def test_what_another_rebalance_has_left_alone_is_cancelled(way):
     """The other one runs, and its plan names the partition. But it does not move it, so it does not go first."""

@@ -112,9 +112,12 @@ def _left_to_others(rebalance: RebalanceView, others: Iterable[RebalanceView]) -
 
 
 def _moves(rebalance: RebalanceView, tp: TopicPartition) -> bool:
-    """Whether the run has begun to move the partition."""
-    status = rebalance.assessment.statuses.by_partition.get(tp)
-    if rebalance.record.loaded_run is None or status is None:
+    """Whether the run has begun to move the partition. A new plan, which is not judged yet, may continue a copy."""
+    run, statuses = rebalance.record.loaded_run, rebalance.assessment.statuses
+    if run is not None and not statuses.judged:
+        return tp in run.move_of
+    status = statuses.by_partition.get(tp)
+    if run is None or status is None:
         return False
     begun = status.phase in {MovePhase.READY, MovePhase.WAITING} and status.started
     return begun or status.phase is MovePhase.IN_FLIGHT or tp in rebalance.assessment.sent

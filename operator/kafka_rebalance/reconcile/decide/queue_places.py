@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from kafka_rebalance.execution.partition_status import Direction, MovePhase
+from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.queue_order import Claimant, Place, line_up
 from kafka_rebalance.model.topology import TopicPartition
-from kafka_rebalance.reconcile.decide.direction import at_rest, direction_of, requires_decision
+from kafka_rebalance.reconcile.decide.direction import at_rest, requires_decision
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.state.assessment import QueuePlace
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
@@ -44,19 +44,13 @@ def behind(queue: QueuePlace, name: str) -> QueuePlace:
 
 
 def ahead_of(rebalance: RebalanceView, rebalances: Iterable[Rebalance]) -> list[Rebalance]:
-    """The rebalances that run while this one waits, or only cancels what it has in flight.
+    """The rebalances that run while this one waits.
 
-    Their moves are theirs, even if one looks like a step of this rebalance. Nothing else runs with a partition that
-    this one has in flight: one that it has left in place may be moved by others.
+    Their moves are theirs, even if one looks like a step of this rebalance.
     """
-    waits, reverts = rebalance.assessment.queue.waits, direction_of(rebalance) is Direction.REVERT
-    if not waits and not reverts:
+    if not rebalance.assessment.queue.waits:
         return []
-    running = [
-        r for r in rebalances if r.record.loaded_run and r.assessment.queue.place and r.assessment.queue.place.runs
-    ]
-    others = [r for r in running if r is not rebalance]
-    return others if waits else [r for r in others if direction_of(r) is not Direction.REVERT]
+    return [r for r in rebalances if r.record.loaded_run and r.assessment.queue.place and r.assessment.queue.place.runs]
 
 
 def left_alone(rebalance: RebalanceView) -> frozenset[TopicPartition]:
