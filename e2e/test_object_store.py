@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pyarrow.fs
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from tests.pipeline.clusters_by_hand import Samples
 from tests.pipeline.test_window_job import windows_in
@@ -52,7 +51,7 @@ def sampled(lake: str) -> Iterator[KafkaCluster]:
     with KafkaCluster({1: "a"}) as cluster:
         admin = cluster.admin()  # keep a reference: the futures of a collected client fail
         admin.create_topics([NewTopic(TP.topic, 1, 1)])[TP.topic].result()
-        producer = Producer(cluster.client_config(acks="all"))
+        producer = cluster.producer(acks="all")
         for _ in range(50):
             producer.produce(TP.topic, os.urandom(1000), partition=0)
         assert producer.flush(60) == 0

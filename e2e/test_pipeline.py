@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
-from confluent_kafka import Consumer, KafkaException, Message, Producer
+from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import NewTopic
 
@@ -52,7 +52,7 @@ class Production:
     """Produces evenly spread records of random, incompressible bytes; remembers what was sent and what acknowledged."""
 
     def __init__(self, cluster: KafkaCluster) -> None:
-        self._producer = Producer(cluster.client_config(acks="all", **{"linger.ms": 20}))
+        self._producer = cluster.producer(acks="all", **{"linger.ms": 20})
         # One group reads half of the partitions, and commits as it goes.
         group = {"group.id": GROUP, "auto.commit.interval.ms": 100}
         self._consumer = Consumer(cluster.client_config(**group))

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from e2e.bench.kafka_jars import KafkaJars, format_storage, kafka_jars
@@ -131,6 +131,10 @@ class KafkaCluster:
     def admin(self, bootstrap: str | None = None) -> AdminClient:
         """A new admin client; librdkafka's log messages about unavailable brokers are hidden."""
         return AdminClient(self.client_config(bootstrap), logger=_quiet)
+
+    def producer(self, **settings: Any) -> Producer:
+        """A new producer with these settings of librdkafka."""
+        return Producer(self.client_config(**settings))
 
     @property
     def tool_config(self) -> Path:

@@ -4,7 +4,6 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from confluent_kafka import Producer
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.load import create_topics
 from tests.contract.observing import until
@@ -49,7 +48,7 @@ def new_heavy_topic(cluster: KafkaCluster, topic: str, *assignments: Sequence[in
 def write(cluster: KafkaCluster, partitions: Sequence[TopicPartition]) -> None:
     """Write six records, each a fetch of its own, to each partition, acknowledged by all in-sync replicas."""
     settings = {"batch.num.messages": 1, "max.in.flight": 5, "linger.ms": 0}
-    producer = Producer(cluster.client_config(acks="all", **settings))
+    producer = cluster.producer(acks="all", **settings)
     payload = os.urandom(RECORD_BYTES)
     for _ in range(RECORDS):
         for tp in partitions:

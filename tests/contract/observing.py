@@ -1,7 +1,6 @@
 """Polls the cluster until it shows a state: there are two sources, no snapshot, and reads may be stale."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -15,9 +14,10 @@ LATEST_SECONDS = 12 * CALL_SECONDS
 
 
 async def until(what: str, ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool], seconds: float = 240) -> T:
-    deadline = time.monotonic() + seconds
+    time = asyncio.get_running_loop().time
+    deadline = time() + seconds
     while not holds(seen := await ask()):
-        assert time.monotonic() < deadline, f"{what}: still {seen}"
+        assert time() < deadline, f"{what}: still {seen}"
         await asyncio.sleep(0.05)
     return seen
 

@@ -2,7 +2,9 @@
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,8 +29,17 @@ def cluster() -> Iterator[KafkaCluster]:
         yield cluster
 
 
+Failure = Callable[[int], AbstractContextManager[Path]]
+
+
+@pytest.fixture
+def failed(cluster: KafkaCluster) -> Failure:
+    """A failure of the log dir with this number."""
+    return partial(failure, cluster)
+
+
 @contextlib.contextmanager
-def failed(cluster: KafkaCluster, number: int) -> Iterator[Path]:
+def failure(cluster: KafkaCluster, number: int) -> Iterator[Path]:
     """Broker 1 has started without this log dir; at the end it is dead, and the log dir is as it was."""
     path = cluster.log_dirs_of(1)[number]
     cluster.kill9(1)
@@ -44,7 +55,9 @@ def failed(cluster: KafkaCluster, number: int) -> Iterator[Path]:
 
 
 class TestOffline:
-    async def test_its_replicas(self, cluster: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+    async def test_its_replicas(
+        self, cluster: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin, failed: Failure
+    ) -> None:
         """They are out of sync until it is back, and cannot be moved; new replicas go to the other log dirs.
 
         A future replica in it is not shown. A request for the present log dir does not delete that replica, and the
@@ -57,7 +70,7 @@ class TestOffline:
         await throttle(admin, "1", broker=1, name=RATE)
         assert coming.move(2) is kafka_errors.NoError
         await coming.shows(Place(0, 2))
-        with failed(cluster, 2):
+        with failed(2):
             await partition(admin, inside.tp, "is out of sync", lambda s: s.isr == {2} and s.leader == 2)
             assert await inside.place() == Place(None)
             assert inside.move(1) is kafka_errors.KafkaStorageError
@@ -73,14 +86,16 @@ class TestOffline:
         await throttle(admin, None, broker=1, name=RATE)
         await coming.shows(Place(2))
 
-    async def test_an_offline_dir(self, cluster: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin) -> None:
+    async def test_an_offline_dir(
+        self, cluster: KafkaCluster, new_replica: NewReplica, admin: KafkaAdmin, failed: Failure
+    ) -> None:
         """Listed with an error and without replicas; refused as a target."""
         for _ in range(6):  # some of them are in the dir that fails
             new_replica()
         inside = [new_replica() for _ in range(3)]
         places = [(await replica.place()).at for replica in inside]
         kept = inside[places.index(1)]
-        with failed(cluster, 2) as failing:
+        with failed(2) as failing:
 
             def codes() -> dict[str, int]:
                 request = DescribeLogDirsRequest(topics=None)

@@ -4,6 +4,7 @@ All tests here share one outage: some reassignments are submitted before it, the
 noticed it, and each test checks its own partition.
 """
 
+import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -86,11 +87,19 @@ class Outage:
 
 @pytest.fixture(scope="module")
 async def outage(cluster: KafkaCluster) -> AsyncIterator[Outage]:
+    """That of the module, with a client of its own."""
+    admin = connect(settings_of(cluster))
+    async with outage_of(cluster, admin) as outage:
+        yield outage
+    await admin.close()
+
+
+@contextlib.asynccontextmanager
+async def outage_of(cluster: KafkaCluster, admin: KafkaAdmin) -> AsyncIterator[Outage]:
     """3 and 5 are dead and fenced; 4 is not throttled."""
     others = [[5, 1, 2], [1, 2, 4], [1, 2, 3], [1, 2, 3]]
     partitions = new_heavy_topic(cluster, "outage", *(order.replicas for order in ORDERS.values()), *others)
     (only,) = new_heavy_topic(cluster, "outage-only", [5])
-    admin = connect(settings_of(cluster))
     outage = Outage(admin, dict(zip(ORDERS, partitions, strict=False)), only, *partitions[len(ORDERS) :])
     min_insync = ConfigChange("min.insync.replicas", ConfigOp.SET, "2")
     assert await admin.alter_topic_configs({"outage": [min_insync]}) == {"outage": None}
@@ -110,11 +119,17 @@ async def outage(cluster: KafkaCluster) -> AsyncIterator[Outage]:
     finally:
         if gone := DEAD - set(cluster.running):
             cluster.start_brokers(*gone)
-        await admin.close()
 
 
 @pytest.fixture(scope="module")
 async def returned(cluster: KafkaCluster, outage: Outage) -> AsyncIterator[Outage]:
+    """At the end of the outage."""
+    async with return_after(cluster, outage):
+        yield outage
+
+
+@contextlib.asynccontextmanager
+async def return_after(cluster: KafkaCluster, outage: Outage) -> AsyncIterator[None]:
     """3 and 5 are back and have to catch up; the leader of `slowed` is throttled, its followers are not."""
     write(cluster, [*[outage.slowed] * 5, outage.twin])
     lists = [
@@ -124,7 +139,7 @@ async def returned(cluster: KafkaCluster, outage: Outage) -> AsyncIterator[Outag
     assert await outage.admin.alter_topic_configs({"outage": lists}) == {"outage": None}
     await throttle(outage.admin, "1", broker=1, name=LEADER_RATE)
     cluster.start_brokers(*DEAD)
-    yield outage
+    yield
     await throttle(outage.admin, None, broker=1, name=LEADER_RATE)
 
 

@@ -5,6 +5,7 @@ from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, REPLICAT
 from kafka_rebalance.kafka.ports import Answers, ConfigOp, ConfigSource, ConfigValue
 
 LONGEST_BYTES = 32_767
+TOO_LONG = f"the maximum value size of {LONGEST_BYTES} bytes"
 RECORDS_BYTES = 8 * 2**20
 
 
@@ -127,7 +128,7 @@ class Configs:
             elif change.op is ConfigOp.APPEND:
                 longer = ",".join([*now, *(item for item in mine if item not in now)])
                 if len(longer) > LONGEST_BYTES:
-                    return "INVALID_CONFIG"
+                    return f"INVALID_CONFIG: it exceeds {TOO_LONG}"
                 self.values[key] = longer
             else:
                 self.values[key] = ",".join(item for item in now if item not in mine)

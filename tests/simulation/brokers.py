@@ -1,25 +1,26 @@
 """Brokers that copy byte by byte, die and return: what the fake of the unit tests does at once, here takes its time.
 
-Each rule is a row of docs/kafka-behaviour.md, and names the test of `tests/contract` that records it. ``newer``: the
-behaviour of Kafka 4.3, otherwise that of 3.9.
+Each rule is a row of docs/kafka-behaviour.md, and names the test of `tests/contract` that records it. Most of these
+tests run against these brokers as well (`test_recordings.py`).
 """
 
 import asyncio
 from collections import defaultdict
 from dataclasses import replace
 
-from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.contract.differences import REFUSES_LONG_VALUES
+from tests.fakes.configs_in_memory import TOO_LONG
+from tests.simulation.config_rules import CORDONED, is_hidden, refusal
+from tests.simulation.controller import SimulatedController
 
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
-from kafka_rebalance.kafka.ports import AlterCode, Answers, ClusterInfo, ConfigSource, ConfigValue, LogDir, Reassignment
-from kafka_rebalance.model.kafka_version import KafkaVersion
+from kafka_rebalance.kafka.ports import Answers, ConfigSource, ConfigValue, LogDir, OffsetRange
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 
 MIB = 2**20
 STEP_SECONDS = 0.5
 STALE_SECONDS = 0.15
 NETWORK = 100 * MIB
-_LEVEL = {True: 30, False: 21}
 MIN_INSYNC = "min.insync.replicas"
 
 
@@ -46,35 +47,28 @@ class History(dict):
         return self._loop.now - changed_at < STALE_SECONDS
 
 
-class SimulatedKafka(KafkaInMemory):
-    """``bytes_of``: of each partition; ``held``: of each replica, as far as it is copied."""
+class SimulatedKafka(SimulatedController):
+    """``bytes_of``: of each partition."""
 
-    def __init__(self, world, brokers, *, newer, racks):
-        super().__init__(brokers)
-        self.world = world
-        self.newer = newer
-        self.brokers = {b: replace(broker, rack=racks.get(int(b))) for b, broker in self.brokers.items()}
-        self.dead = {}
+    def __init__(self, world, brokers, *, line, racks):
+        super().__init__(world, brokers, line=line, racks=racks)
         self.states = History(world.loop)
         self.values = History(world.loop)
-        self.bytes_of, self.held = {}, {}
+        self.bytes_of = {}
         self.eligible = {}
         """The last replica that was in sync, for a partition without any replica in sync (KIP-966)."""
         self.slow = set()
         """Brokers that fetch a tenth as fast."""
         self.capacity = {}
         """The bytes of log dirs, by broker and path; absent: more than enough."""
+        self.defaults = {}
+        """Dynamic configs of all brokers, by name."""
         self.by = None
         """The client whose request is being carried out; None: somebody else's."""
         self._moves = asyncio.Event()
         self._topics = 0
 
     # What is read ----------------------------------------------------------------------------------------------------
-
-    @property
-    def info(self):
-        level = _LEVEL[self.newer]
-        return ClusterInfo("c", dict(self.brokers), KafkaVersion(level, level))
 
     def merged(self, state, row):
         return replace(state, replicas=row.replicas, adding=row.adding, removing=row.removing)
@@ -108,18 +102,25 @@ class SimulatedKafka(KafkaInMemory):
         if self.values.stale(key) and self.world.faults.stale():
             value = self.values.before[key][1]
         if value is not None:
-            return ConfigValue(value, own)
+            return ConfigValue(None if is_hidden(key[1], self.line) else value, own)
         if key[1] == MIN_INSYNC:
             return ConfigValue("1", ConfigSource.DEFAULT)
+        if own is ConfigSource.DYNAMIC_BROKER and key[1] in self.defaults:
+            return ConfigValue(self.defaults[key[1]], ConfigSource.DYNAMIC_DEFAULT_BROKER)
         if key in self.files:
             return ConfigValue(self.files[key], ConfigSource.STATIC_BROKER)
-        if key[1] == "cordoned.log.dirs":
-            return ConfigValue("" if self.newer else None, ConfigSource.DEFAULT)
+        if key[1] == CORDONED:
+            return ConfigValue("" if self.has_cordons else None, ConfigSource.DEFAULT)
         return ConfigValue(unset, ConfigSource.DEFAULT)
 
     async def topic_configs(self, topics, names):
         there = {tp.topic for tp in self.states}
         return await super().topic_configs([t for t in topics if t in there], names)
+
+    async def offsets(self, partitions):
+        """Only those with a leader (`test_outage.py::TestAround`); a record is a byte."""
+        led = [tp for tp in partitions if tp in self.states and self.states[tp].leader is not None]
+        return {tp: OffsetRange(0, int(self.bytes_of[tp])) for tp in led}
 
     # Topics ----------------------------------------------------------------------------------------------------------
 
@@ -153,9 +154,26 @@ class SimulatedKafka(KafkaInMemory):
         """It has as many replicas as partition 0 at the moment (`test_topics.py::TestPartitionsAdded`)."""
         first = self.states[TopicPartition(topic, 0)]
         number = 1 + max(tp.partition for tp in self.states if tp.topic == topic)
-        row = sorted(self.brokers, key=lambda b: (b * 7 + number * 3) % 11)[: len(first.replicas)]
+        row = self._placed(number, len(first.replicas))
         if len(row) == len(first.replicas):
             self._make_partition(topic, number, row, self.bytes_of[first.tp], first.topic_id)
+
+    def _placed(self, number, factor):
+        """Kafka places nothing new on a cordoned broker (`test_cordon.py::TestCordoned`)."""
+        able = [b for b in self.brokers if not (self.has_cordons and self.values.get((b, CORDONED)))]
+        return sorted(able, key=lambda b: (b * 7 + number * 3) % 11)[:factor]
+
+    def placement(self, count, factor):
+        """The replicas of a new topic; None if there are too few brokers for them."""
+        rows = [self._placed(number, factor) for number in range(count)]
+        return rows if all(len(row) == factor for row in rows) else None
+
+    def write(self, topic, number, count):
+        """A producer writes this many bytes, which all replicas in sync have."""
+        tp = TopicPartition(topic, number)
+        self.bytes_of[tp] += count
+        for b in self.states[tp].isr:
+            self.held[tp, b] += count
 
     # Brokers ---------------------------------------------------------------------------------------------------------
 
@@ -169,11 +187,11 @@ class SimulatedKafka(KafkaInMemory):
             isr = state.isr - {broker}
             if not isr:
                 self.eligible[tp] = broker
-                isr = frozenset() if self.newer else state.isr
+                isr = frozenset() if self.keeps_eligible_leaders else state.isr
             self._set(tp, isr=isr)
         self._moves.set()
 
-    def come_back(self, broker):
+    def come_back(self, broker, *, missed=True):
         """It has missed a little."""
         self.brokers[broker] = self.dead.pop(broker)
         self.silent.discard(broker)
@@ -184,7 +202,7 @@ class SimulatedKafka(KafkaInMemory):
                 del self.eligible[tp]
                 self._set(tp, isr=frozenset({broker}))
             elif broker not in state.isr:
-                self.held[tp, broker] = max(0, self.held[tp, broker] - self.bytes_of[tp] // 10)
+                self.held[tp, broker] = max(0, self.held[tp, broker] - (self.bytes_of[tp] // 10 if missed else 0))
             else:
                 self._set(tp, isr=state.isr)
         self._moves.set()
@@ -197,108 +215,36 @@ class SimulatedKafka(KafkaInMemory):
         """Nothing is slow any more."""
         self.slow = set()
 
-    def _set(self, tp, **changes):
-        """Change the partition; its leader is a live member of the ISR, the present one if possible."""
-        state = replace(self.states[tp], **changes)
-        able = [b for b in state.replicas if b in state.isr and self._serves(b, tp)]
-        if state.leader not in able:
-            state = replace(state, leader=able[0] if able else None)
-        if state != self.states[tp]:
-            self.states[tp] = state
-            self.world.judge.changed(tp)
-            self._moves.set()
-
-    # Reassignments ---------------------------------------------------------------------------------------------------
-
-    def _alter(self, tp, to):
-        state = self.states.get(tp)
-        code = self._accepts(tp, state, to)
-        self.world.judge.ordered(self.by, tp, to, state, code)
-        if code is not AlterCode.OK:
-            return code
-        if to is None:
-            self._cancel(tp, state)
-        else:
-            self._begin(tp, state, tuple(BrokerId(b) for b in to))
-        return code
-
-    def _accepts(self, tp, state, to):
-        """`test_reassignment.py::TestTargets`, `test_outage.py::TestOrders`; in flight only null is sent
-        (`test_redirect.py::TestOurAdapter`)."""
-        if state is None:
-            return AlterCode.UNKNOWN_TOPIC_OR_PARTITION
-        if to is None:
-            if not state.in_flight:
-                return AlterCode.NO_REASSIGNMENT_IN_PROGRESS
-            left = set(state.replicas) - set(state.adding)
-            return AlterCode.INVALID_REPLICA_ASSIGNMENT if self.newer and not left & state.isr else AlterCode.OK
-        if state.in_flight:
-            return AlterCode.IN_FLIGHT
-        known = all(b in self.brokers or b in self.dead for b in to)
-        return AlterCode.OK if known and len(set(to)) == len(to) > 0 else AlterCode.INVALID_REPLICA_ASSIGNMENT
-
-    def _cancel(self, tp, state):
-        """The target without the added replicas, then what it would have removed, by id (`test_cancel.py`)."""
-        target = [b for b in state.replicas if b not in state.removing]
-        left = (*(b for b in target if b not in state.adding), *sorted(state.removing))
-        isr = state.isr & set(left) or (frozenset(left[:1]) if not self.newer else frozenset())
-        self._drop(tp, state.adding)
-        self._set(tp, replicas=left, isr=isr, adding=(), removing=())
-
-    def _begin(self, tp, state, to):
-        adding = tuple(b for b in to if b not in state.replicas)
-        removing = tuple(b for b in state.replicas if b not in to)
-        for b in adding:
-            self.held[tp, b] = 0
-        self._set(tp, replicas=(*to, *removing), adding=adding, removing=removing)
-        self._complete_if_due(tp)
-
-    def _complete_if_due(self, tp):
-        """`test_outage.py::TestOrders`: the older Kafka waits for the whole target, the newer one for what is added,
-        unless more is removed than added."""
-        state = self.states[tp]
-        target = [b for b in state.replicas if b not in state.removing]
-        if state.in_flight:
-            whole = not self.newer or len(state.removing) > len(state.adding)
-            awaited = target if whole else state.adding
-            if not set(awaited) <= state.isr or not state.isr & set(target):
-                return
-            self._drop(tp, state.removing)
-            self._set(tp, replicas=tuple(target), isr=state.isr & set(target), adding=(), removing=())
-
-    def _drop(self, tp, brokers):
-        for b in brokers:
-            self.held.pop((tp, b), None)
-
-    def _elect(self, tp):
-        state = self.states.get(tp)
-        if state is None:
-            return AlterCode.UNKNOWN_TOPIC_OR_PARTITION
-        if state.leader == state.replicas[0]:
-            return AlterCode.ELECTION_NOT_NEEDED
-        if state.replicas[0] not in state.isr or not self._serves(state.replicas[0], tp):
-            return AlterCode.PREFERRED_LEADER_NOT_AVAILABLE
-        self.elected.append(str(tp))
-        self._set(tp, leader=state.replicas[0])
-        return AlterCode.OK
-
-    async def list_reassignments(self):
-        return {
-            tp: Reassignment(state.replicas, state.adding, state.removing)
-            for tp, state in self.states.items()
-            if state.in_flight
-        }
-
     # Configs ---------------------------------------------------------------------------------------------------------
 
     def _apply(self, where, operations):
         if isinstance(where, str) and not any(tp.topic == where for tp in self.states):
             return "UNKNOWN_TOPIC_OR_PART"
         before = dict(self.values)
-        answer = super()._apply(where, operations)
+        paths = self.dirs.get(where, ())
+        refused = next(filter(None, (refusal(change, self.line, paths) for change in operations)), None)
+        answer = refused or super()._apply(where, operations)
+        if answer is not None and TOO_LONG in answer and self.line < REFUSES_LONG_VALUES:
+            answer = self._resign()
         self.world.judge.configured(self.by, where, operations, before)
         self._moves.set()
         return answer
+
+    async def alter_topic_configs(self, changes):
+        """The controller resigns if the lists are too long together (`test_long_values.py::TestManyValues`)."""
+        answers = await super().alter_topic_configs(changes)
+        if set(answers.values()) == {"UNKNOWN"}:
+            self._resign()
+        return answers
+
+    def _resign(self):
+        """Another controller, or the same, is elected with the next epoch."""
+        self.controller_epoch += 1
+        return "UNKNOWN"
+
+    def _effective(self, broker, name):
+        """The most specific value (`test_throttling.py::TestSources`)."""
+        return self.values.get((broker, name), self.defaults.get(name, self.files.get((broker, name))))
 
     # Copies ----------------------------------------------------------------------------------------------------------
 
@@ -341,7 +287,7 @@ class SimulatedKafka(KafkaInMemory):
                 ("leader", leader, LEADER_LIST, LEADER_RATE),
                 ("follower", b, FOLLOWER_LIST, FOLLOWER_RATE),
             ):
-                rate = self.values.get((broker, rate_name), self.files.get((broker, rate_name)))
+                rate = self._effective(broker, rate_name)
                 entries = self.values.get((tp.topic, list_name), "").split(",")
                 if rate is not None and (f"{tp.partition}:{broker}" in entries or "*" in entries):
                     here.append((side, broker, int(rate)))

@@ -26,8 +26,8 @@ class KafkaWithLogDirs(SimulatedKafka):
     ``offline``: log dirs that their broker has started without.
     """
 
-    def __init__(self, world, brokers, *, newer, racks):
-        super().__init__(world, brokers, newer=newer, racks=racks)
+    def __init__(self, world, brokers, *, line, racks):
+        super().__init__(world, brokers, line=line, racks=racks)
         draw = world.log_dir_random
         self.dirs = {b: tuple(f"/data/{name}" for name in "abc"[: draw.choice((1, 2, 3, 3))]) for b in self.brokers}
         self.future_bytes = {}
@@ -149,9 +149,9 @@ class KafkaWithLogDirs(SimulatedKafka):
         for key in [key for key in self.kept if key[1] == broker]:
             del self.kept[key]
 
-    def come_back(self, broker):
+    def come_back(self, broker, *, missed=True):
         """Moves continue, at first perhaps without the rate (`TestMove`)."""
-        super().come_back(broker)
+        super().come_back(broker, missed=missed)
         for tp, b in [key for key in self.held if key[1] == broker and key not in self.where]:
             self._place(tp, b)
         late = self.world.log_dir_random.random() < 0.5
@@ -198,6 +198,6 @@ class KafkaWithLogDirs(SimulatedKafka):
 
     def _rate(self, broker):
         """One rate for all moves of the broker (`TestRate`)."""
-        rate = self.values.get((broker, LOG_DIR_RATE), self.files.get((broker, LOG_DIR_RATE)))
+        rate = self._effective(broker, LOG_DIR_RATE)
         unread = self.world.loop.now < self._rate_unread.get(broker, 0)
         return LARGE if rate is None or unread else int(rate)

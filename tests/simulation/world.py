@@ -55,7 +55,7 @@ class World:
         racks = {b: "abc"[b % 3] for b in range(1, count + 1)} if self.random.random() < 0.3 else {}
         self.kube = SimulatedKube(self)
         kafka, scenario = (KafkaWithLogDirs, LogDirScenario) if log_dirs else (SimulatedKafka, Scenario)
-        self.kafka = kafka(self, range(1, count + 1), newer=self.random.random() < 0.6, racks=racks)
+        self.kafka = kafka(self, range(1, count + 1), line="4.3" if self.random.random() < 0.6 else "3.9", racks=racks)
         self.scenario = scenario(self)
 
     @property
