@@ -71,6 +71,7 @@ class Run:
     moved by others. ``last_success``: the last run of the resource that has sent something and has succeeded: an undo
     leads to before that, unless this one has sent something when it ends. ``disk_peak``: where disks are a load goal
     and the run has succeeded, the highest use of a broker at its end, in percent of its share; None: not measured.
+    ``unproved``: another owner has got the cluster, and the run may have started at a server that only claimed its id.
     """
 
     uid: str
@@ -90,6 +91,7 @@ class Run:
     started_at: datetime | None = None
     last_success: "Run | None" = None
     disk_peak: int | None = None
+    unproved: bool = False
 
     @property
     def to_undo(self) -> "Run":

@@ -168,7 +168,7 @@ class Engines:
         Raises the error if this is not known.
         """
         try:
-            if await self._owners.has_recognised(owner, run.cluster_id):
+            if not run.unproved and await self._owners.has_recognised(owner, run.cluster_id):
                 return Started.HERE
             return await started_here(self._stores, run, running.admin)
         except RebalanceError as error:

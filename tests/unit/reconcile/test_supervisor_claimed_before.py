@@ -5,10 +5,11 @@ at that server must not change the brokers of the cluster.
 """
 
 import pytest
+from tests.fakes.shared_clusters import REF
 from tests.unit.reconcile.test_supervisor_collisions import follow
 from tests.unit.reconcile.test_supervisor_cordons import Cordoning
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
@@ -16,7 +17,7 @@ from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, REPLICAT
 from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Owner
-from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reconcile.act.cordoning import CONFIG
 from kafka_rebalance.reconcile.engines import Engines
 
@@ -24,6 +25,7 @@ ONE = BrokerId(1)
 THROTTLE = {"leaderRate": "1Ki", "followerRate": "1Ki"}
 RATES = [(BrokerId(broker), name) for broker in (1, 2, 3, 4) for name in REPLICATION_RATES]
 SET = Ledger(entries={"own": {LIST_NAMES[0]: frozenset({"0:1"})}})
+OWN = TopicPartition("own", 0)
 EVIL = {"namespace": "evil", "connection": ""}
 
 
@@ -112,6 +114,53 @@ class TestThrottles:
         assert world.binding["recognised"] == [EVIL]
 
 
+@pytest.mark.usefixtures("fake")
+class TestReassignments:
+    """The run of the namespace is open, and Kafka executes the same call in the cluster, which others have sent."""
+
+    @pytest.fixture
+    async def taken_over(self, world, request):
+        await claimed(world, {"unlimited": True})
+        state = (await world.servers["evil"].describe_partitions())[OWN]
+        world.real.slow = {BrokerId(4)}
+        await world.real.alter_reassignments({OWN: [b for b in state.replicas if b not in state.removing]})
+        world.connection(names=["a"])
+        if request.param:
+            await world.restart()
+            world.see()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        await world.until(lambda: world.state("evil") == "ClusterOwnedElsewhere")
+
+    @pytest.mark.parametrize("taken_over", [False, True], indirect=True, ids=["running", "restarted"])
+    async def test_of_others_are_not_cancelled(self, world, taken_over):
+        """The resource is deleted. Ids of topics do not prove that its run started in the cluster."""
+        await world.deleted("evil")
+        assert world.real.flying == {"own-0"}
+        assert world.runs == {"evil": "Abandoned"}
+
+    @pytest.mark.parametrize("taken_over", [False], indirect=True)
+    async def test_nor_if_the_resource_names_the_kafka_connection(self, world, taken_over):
+        """Without permission, its run does not become one of the owner."""
+        world.edit(REBALANCES, "evil", "r", kafka=REF)
+        await world.until(lambda: world.state("evil") == "ConnectionNotPermitted")
+        await world.deleted("evil")
+        assert world.real.flying == {"own-0"}
+
+    @pytest.mark.parametrize("taken_over", [False], indirect=True)
+    async def test_are_continued_with_permission(self, world, taken_over):
+        """From then on, the run is one of the cluster: if the permission is lost, it ends as any other."""
+        world.edit(REBALANCES, "evil", "r", kafka=REF)
+        world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"names": ["evil"]})
+        await world.until(lambda: world.state("evil") == "Rebalancing")
+        world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "Same"})
+        await world.until(lambda: world.state("evil") == "ConnectionNotPermitted")
+        await world.restart()
+        world.see()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        await world.deleted("evil")
+        assert world.real.flying == set()
+
+
 class TestThrottlesOfTheCluster:
     @pytest.mark.parametrize("server", ["kafka", "kafka-2"])
     async def test_are_taken_over(self, world, server):
@@ -130,7 +179,7 @@ class TestThrottlesOfTheCluster:
 @pytest.mark.usefixtures("fake")
 class TestCordons:
     async def test_of_others_stay(self, world):
-        """Its run ends in the cluster, after it has lost its cordons on record."""
+        """Its run is abandoned, and has lost its cordons on record."""
         await claimed(world, {"unlimited": True})
         world.real.values = {(ONE, CONFIG): "*"}
         world.connection(names=["a"])

@@ -102,7 +102,7 @@ class ClusterOwners:
 
         ``running``: an engine works there already. ``evict`` ends the engine of another owner. Without proof that the
         former owner worked in the cluster of this server, the claim is refused if that owner has throttles there;
-        otherwise its runs lose their cordons on record. Refused("ClusterOwnedElsewhere" or "Conflicted") if it belongs
+        otherwise its runs become ``unproved``. Refused("ClusterOwnedElsewhere" or "Conflicted") if it belongs
         to another owner, "ClusterIdCollision" if this server is not the cluster in which there is work,
         "InlineConnectionRefused" if the inline connections of the claimant have too many clusters.
         """
@@ -128,7 +128,7 @@ class ClusterOwners:
                 running = False
                 continue
             if holder is None or not holder.proved:
-                await self._leave_cordons(work)
+                await self._doubt(work)
             await self._bindings.save(mine, most=most)
             return None if holder is None else holder.binding.owner
 
@@ -335,11 +335,15 @@ class ClusterOwners:
             found = True
         return found
 
-    async def _leave_cordons(self, work: Work) -> None:
-        """The runs may have cordoned brokers of another cluster. Their end must not remove cordons of others here."""
+    async def _doubt(self, work: Work) -> None:
+        """The runs may have started in another cluster. Their end must not change what others do here.
+
+        They lose their cordons on record, and are ``unproved`` until a resource continues them with permission.
+        """
         for run in work.open_runs:
+            if run.cordoned or not run.unproved:
+                await self._stores.runs.save(replace(run, cordoned=(), unproved=True))
             if run.cordoned:
-                await self._stores.runs.save(replace(run, cordoned=()))
                 brokers = ", ".join(map(str, run.cordoned))
                 log.warning(
                     "%s/%s: its cluster has another owner; brokers %s stay cordoned", run.namespace, run.name, brokers

@@ -264,8 +264,10 @@ class Lifecycle(Problems):
         if run.cluster_id != self._cluster_id:
             rebalance.record = replace(rebalance.record, loaded_run=None, origins={})
         if rebalance.record.loaded_run is None:
-            opened = await self._loaded(run)
-            rebalance.record = replace(rebalance.record, loaded_run=opened, origins=opened.origins)
+            opened = await self._loaded(run if not run.unproved else replace(run, unproved=False))
+            if run.unproved:  # its resource may use the cluster, whichever server it started at
+                await self._stores.runs.save(opened.run)
+            rebalance.record = replace(rebalance.record, run=opened.run, loaded_run=opened, origins=opened.origins)
             if run.started:
                 self.note_unanswered(rebalance)
 
@@ -349,7 +351,9 @@ class Lifecycle(Problems):
             await self.remove_finalizer_and_records(rebalance)
             return
         await self._check_terminating(rebalance)
-        if lets_go(rebalance, self._clock.now(), connected=connected):
+        # If it is not known in which cluster it started, and its connection is refused, no engine will end it.
+        nowhere = run.unproved and connected and not self._cluster_id
+        if nowhere or lets_go(rebalance, self._clock.now(), connected=connected):
             heir = rebalance.assessment.successor if direction_of(rebalance) is not None else None
             await self.close(rebalance, RunOutcome.ABANDONED, heir.uid if heir is not None else None)
             await self.remove_finalizer_and_records(rebalance)

@@ -24,12 +24,13 @@ async def started_here(stores: Stores, run: Run, reader: KafkaReader) -> Started
     """Whether the run started in this cluster.
 
     The run may have started at a server that claimed the cluster id before the cluster's owner connected. Then its
-    topics do not exist here, or have other ids. Raises the error if some topics cannot be read. A run whose topics are
-    all gone, or that moves none, has nothing left to move; its cordons may be in another cluster.
+    topics do not exist here, or have other ids. That server may also have shown the ids of this cluster, so they prove
+    nothing for an ``unproved`` run. Raises the error if some topics cannot be read. A run whose topics are all gone, or
+    that moves none, has nothing left to move; its cordons may be in another cluster.
     """
     stored = await stores.plans.load(run.uid, run.plan_hash)
     if stored is None:
-        return Started.HERE  # nothing is sent without it
+        return Started.ELSEWHERE if run.unproved else Started.HERE  # nothing is sent without it
     moved = [(row.tp.topic, row.topic_id) for row in stored.plan.partitions]
     if not moved:
         # An earlier plan of the run may have moved something.
@@ -38,7 +39,7 @@ async def started_here(stores: Stores, run: Run, reader: KafkaReader) -> Started
     ids = {topic: topic_id for topic, topic_id in moved if topic_id}
     there = await reader.topic_ids(ids) if ids else Answers()
     if ids.items() & there.items():
-        return Started.HERE
+        return Started.ELSEWHERE if run.unproved else Started.HERE
     there.or_raise()
     return Started.UNKNOWN if not there and len(ids) == len({topic for topic, _ in moved}) else Started.ELSEWHERE
 
