@@ -14,8 +14,6 @@ from kafka_rebalance.reasons import Reason
 _MOST_BROKERS = 1_500
 _LONGEST_LIST = 1_000
 """Replicas of one partition."""
-_LONGEST_ID = 255
-"""Characters of a cluster id. Kafka's own have 22."""
 
 
 def check_size(answer: object) -> None:
@@ -27,8 +25,6 @@ def check_size(answer: object) -> None:
     if isinstance(answer, ClusterInfo):
         if len(answer.brokers) > _MOST_BROKERS:
             raise _refused(f"claim {len(answer.brokers)} brokers", f"{_MOST_BROKERS}")
-        if len(answer.cluster_id) > _LONGEST_ID:
-            raise _refused(f"claim a cluster id of {len(answer.cluster_id)} characters", f"{_LONGEST_ID}")
     elif isinstance(answer, Mapping):
         for tp, value in answer.items():
             if isinstance(value, PartitionState | Reassignment):

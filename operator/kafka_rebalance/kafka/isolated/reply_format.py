@@ -134,7 +134,7 @@ def written(method: str, answer: Any) -> Iterator[tuple[Kind, bytes]]:
     """The answer of this method, in pieces. The last piece ends the answer.
 
     Refused("InlineConnectionRefused") if the cluster is too large for a client in a separate process, or a name is not
-    printable.
+    printable or too long.
     """
     check_size(answer)
     check_names(answer)

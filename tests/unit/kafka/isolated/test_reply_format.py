@@ -160,7 +160,6 @@ def claimed(more):
     replicas = tuple(range(1_000 + more))
     return {
         "brokers": ("describe_cluster", ClusterInfo("c", brokers)),
-        "cluster id": ("describe_cluster", ClusterInfo("c" * (255 + more), {})),
         "replicas of": ("describe_partitions", Answers({TP: replace(STATE, replicas=replicas)})),
         "replicas": ("list_reassignments", {TP: Reassignment((1,), replicas, ())}),
         "replicas of partition": ("list_reassignments", {TP: Reassignment((1,), (), replicas)}),
@@ -223,6 +222,43 @@ class TestNames:
             patched.setattr(reply_format, "check_names", lambda _: None)
             pieces = list(written(method, answer))
         with pytest.raises(ValueError, match="not printable"):
+            read(method, pieces)
+
+
+def long_names(more):
+    """Answers with names at the limit, or above it by ``more``."""
+    name, path = "n" * (255 + more), "p" * (4096 + more)
+    tp = TopicPartition(name, 0)
+    return [
+        ("describe_cluster", ClusterInfo(name, {})),
+        ("describe_cluster", ClusterInfo("c", {BrokerId(1): Broker(BrokerId(1), name)})),
+        ("describe_partitions", Answers({tp: replace(STATE, tp=tp)})),
+        ("topic_ids", Answers({name: "id"})),
+        ("log_dirs", Answers({BrokerId(1): (LogDir("/d", {tp: 5}),)})),
+        ("log_dirs", Answers({BrokerId(1): (LogDir(path),)})),
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(long_names(0))))
+class TestLongNames:
+    """Matching one name with the expressions of a resource takes CPU time that grows with its length."""
+
+    def test_are_refused(self, number):
+        with pytest.raises(Refused, match=r"a name of \d+ characters, .*the limit is \d+") as refused:
+            list(written(*long_names(1)[number]))
+        assert len(refused.value.message) < 300
+
+    def test_at_the_limit_are_not(self, number):
+        method, answer = long_names(0)[number]
+        assert read(method, written(method, answer)) == answer
+
+    def test_are_not_read_either(self, number, monkeypatch):
+        """The process that writes an answer is not trusted."""
+        method, answer = long_names(1)[number]
+        with monkeypatch.context() as patched:
+            patched.setattr(reply_format, "check_names", lambda _: None)
+            pieces = list(written(method, answer))
+        with pytest.raises(ValueError, match="the limit is"):
             read(method, pieces)
 
 
