@@ -13,6 +13,7 @@ from typing import Any, cast
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.failures import client_ended
 from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kafka.isolated.kept_answers import AnswersOfClient, KeptAnswers
 from kafka_rebalance.kafka.isolated.process_handle import ForkingProcess, ProcessEnded, ProcessHandle
 from kafka_rebalance.kafka.isolated.reply_format import ORDERS, READS
 from kafka_rebalance.kafka.ports import CALL_SECONDS, KafkaAdmin
@@ -31,11 +32,13 @@ class IsolatedClients:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._forking = ForkingProcess()
+        self._kept = KeptAnswers()
         self._monotonic = monotonic
 
     def connect(self, settings: ConnectionSettings, fence: Fence, namespace: str) -> KafkaAdmin:
         """Like `kafka.admin.connect`. The process starts at the first call."""
-        return cast("KafkaAdmin", _IsolatedAdmin(settings, fence, self._forking, self._monotonic, namespace))
+        kept = self._kept.of_client(namespace)
+        return cast("KafkaAdmin", _IsolatedAdmin(settings, fence, self._forking, self._monotonic, namespace, kept))
 
     async def close(self) -> None:
         """End all processes."""
@@ -52,12 +55,14 @@ class _IsolatedAdmin:
         forking: ForkingProcess,
         monotonic: Callable[[], float],
         namespace: str,
+        kept: AnswersOfClient,
     ) -> None:
         self._settings = settings
         self._fence = fence
         self._forking = forking
         self._monotonic = monotonic
         self._namespace = namespace
+        self._kept = kept
         self._starting = asyncio.Lock()
         self._process: ProcessHandle | None = None
         self._started = 0.0
@@ -76,6 +81,7 @@ class _IsolatedAdmin:
 
     async def close(self) -> None:
         self._closed = True
+        self._kept.close()
         async with self._starting:
             process, self._process = self._process, None
         if process is not None:
@@ -113,7 +119,7 @@ class _IsolatedAdmin:
                     raise client_ended(self._settings, method, self._how, self._left())
                 try:
                     self._process = await ProcessHandle.start(
-                        self._forking, self._settings, self._may_send, self._namespace
+                        self._forking, self._settings, self._may_send, self._namespace, self._kept
                     )
                 except OSError as error:  # too many files, threads or processes
                     raise client_ended(self._settings, method, str(error), _FIRST_PAUSE_SECONDS) from error

@@ -20,6 +20,7 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.isolated.client_process import MEMORY_BYTES, OUT_OF_MEMORY, call_content
 from kafka_rebalance.kafka.isolated.forking import FORK, TOO_MUCH_TOGETHER
 from kafka_rebalance.kafka.isolated.frames import HEAD_BYTES, Head, Kind, check_length, framed, head_of
+from kafka_rebalance.kafka.isolated.kept_answers import AnswersOfClient, TooMuchKept
 from kafka_rebalance.kafka.isolated.memory_bound import TOGETHER_BYTES
 from kafka_rebalance.kafka.isolated.reply_format import ReadAnswer, read_error
 from kafka_rebalance.kafka.settings import ConnectionSettings
@@ -91,17 +92,19 @@ class ProcessEnded(Exception):
 
 class _Call:
     def __init__(self, method: str) -> None:
+        self.method = method
         self.answer = ReadAnswer(method)
         self.done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
 
 class ProcessHandle:
-    """A running process. ``may_send``: whether an order may be sent now."""
+    """A running process. ``may_send``: whether an order may be sent now. ``kept``: counts its answers."""
 
-    def __init__(self, name: str, lifeline: socket.socket, may_send: Callable[[], bool]) -> None:
+    def __init__(self, name: str, lifeline: socket.socket, may_send: Callable[[], bool], kept: AnswersOfClient) -> None:
         self._name = name
         self._lifeline = lifeline
         self._may_send = may_send
+        self._kept = kept
         self._calls: dict[int, _Call] = {}
         self._number = 0
         self.ended = ""
@@ -109,11 +112,16 @@ class ProcessHandle:
 
     @classmethod
     async def start(
-        cls, forking: ForkingProcess, settings: ConnectionSettings, may_send: Callable[[], bool], namespace: str
+        cls,
+        forking: ForkingProcess,
+        settings: ConnectionSettings,
+        may_send: Callable[[], bool],
+        namespace: str,
+        kept: AnswersOfClient,
     ) -> "ProcessHandle":
         """Start a process for a client with these settings."""
         pipe, errors, lifeline = await asyncio.to_thread(forking.fork, namespace)
-        handle = cls(settings.bootstrap_servers, lifeline, may_send)
+        handle = cls(settings.bootstrap_servers, lifeline, may_send, kept)
         lifeline.setblocking(False)
         errors.setblocking(False)
         handle._reader, handle._writer = await asyncio.open_connection(sock=pipe)
@@ -169,11 +177,14 @@ class ProcessHandle:
             how = f"it did nothing for {_TICK_SECONDS * _SILENT_TICKS:.0f} s"
         except (asyncio.IncompleteReadError, OSError):
             how = await self._exit()
+        except TooMuchKept as error:
+            how = error.how
         except ValueError as error:
             log.warning("the process of the Kafka client for %s: %s", self._name, str(error)[:500])
             how = "its answer is invalid or too long"
         finally:
             self.ended = how or "it was ended"
+            self._kept.ended()
             self._lifeline.close()
             self._writer.close()
             for call in self._calls.values():
@@ -202,9 +213,12 @@ class ProcessHandle:
 
     def _answered(self, call: _Call, kind: Kind, content: bytes) -> None:
         if kind == Kind.ROWS:
+            self._kept.reading(call.method, call.answer.count + len(content))
             call.answer.add_rows(content)
         elif kind == Kind.ANSWER:
+            self._kept.reading(call.method, call.answer.count + len(content))
             call.done.set_result(call.answer.ended(content))
+            self._kept.has_read(call.method, call.answer.count)
         elif kind == Kind.ERROR:
             error: RebalanceError = read_error(content)
             call.done.set_exception(error)

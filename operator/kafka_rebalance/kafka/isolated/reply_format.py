@@ -190,7 +190,8 @@ class ReadAnswer:
     def __init__(self, method: str) -> None:
         self._form = _format_of(method)
         self._rows: dict[Any, Any] = {}
-        self._bytes = 0
+        self.count = 0
+        """Bytes of the pieces so far."""
 
     def add_rows(self, content: bytes) -> None:
         """One piece."""
@@ -229,8 +230,8 @@ class ReadAnswer:
         return Answers(self._rows, {key: _error(*plain) for key, plain in errors})
 
     def _count(self, content: bytes) -> None:
-        self._bytes += len(content)
-        check_length(self._bytes)
+        self.count += len(content)
+        check_length(self.count)
 
 
 def written_error(error: RebalanceError) -> bytes:

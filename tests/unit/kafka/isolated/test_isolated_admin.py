@@ -13,7 +13,7 @@ from tests.unit.kafka.isolated.isolated_clients import LEADING, states, until
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.fencing import Fence
-from kafka_rebalance.kafka.isolated import isolated_admin, process_handle
+from kafka_rebalance.kafka.isolated import isolated_admin, kept_answers, process_handle
 from kafka_rebalance.kafka.ports import CALL_SECONDS, ConfigChange, ConfigOp
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reconcile import engines
@@ -121,6 +121,25 @@ class TestServersThatFillTheMemory:
             await states(admin)
         assert ended.value.reason == "KafkaClientEnded"
         await until("the process is ended", lambda: not clients.processes)
+
+
+class TestAnswersThatTheOperatorKeeps:
+    async def test_are_limited_for_a_namespace(self, clients, healthy, monkeypatch, clock):
+        """Each of many connections could otherwise add a hundred MiB to the memory of the operator."""
+        monkeypatch.setattr(kept_answers, "_SHORT_BYTES", 1_000)
+        healthy.partitions = {"t": 100}
+        first, second = (clients.connect(ConnectionSettings(healthy.address), LEADING) for _ in range(2))
+        other = clients.connect(ConnectionSettings(healthy.address), LEADING, "other-team")
+        assert len(await states(first)) == 100
+        (size,) = {client.count for client in clients._kept._of} - {0}
+        monkeypatch.setattr(kept_answers, "NAMESPACE_BYTES", size * 3 // 2)
+        with pytest.raises(Transient, match="answers to the inline connections of this namespace") as ended:
+            await states(second)
+        assert ended.value.reason == "KafkaClientEnded"
+        assert len(await states(first)) == len(await states(other)) == 100
+        await first.close()
+        clock.now += 60
+        assert len(await states(second)) == 100
 
 
 class TestAnswers:
