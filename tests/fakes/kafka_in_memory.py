@@ -84,6 +84,7 @@ class KafkaInMemory(Configs):
     async def describe_partitions(self, topics=None, listed=None):
         asked = {tp.topic for tp in self.states} - self.unseen - self.hidden if topics is None else set(topics)
         found = {tp: state for tp, state in self.states.items() if tp.topic in asked - self.hidden - self.failing}
+        found = found if listed is None else {tp: _as_listed(state, listed.get(tp)) for tp, state in found.items()}
         failed = {topic: Transient("KafkaUnreachable", f"describe topic {topic}") for topic in asked & self.failing}
         return Answers(found, self._errors(asked & self.hidden) | failed)
 
@@ -208,3 +209,10 @@ class KafkaInMemory(Configs):
         self.elected.append(str(tp))
         self.states[tp] = replace(state, leader=state.replicas[0])
         return AlterCode.OK
+
+
+def _as_listed(state, row):
+    """The listing says what is in flight, even if the metadata is newer."""
+    if row is None:
+        return replace(state, adding=(), removing=())
+    return replace(state, replicas=row.replicas, adding=row.adding, removing=row.removing)

@@ -172,6 +172,7 @@ class Sending:
         before = {r.uid: r.assessment.statuses.by_partition for r in running}
         chosen = {tp for found in orders.values() for tp in named_by(found)}
         again = (chosen - look.fresh).union(*called.values())
+        look = replace(look, listed=None) if called else look
         look = await self._look_again(running, again, look)
         for rebalance in running:
             self.judge(rebalance, look)
@@ -184,8 +185,7 @@ class Sending:
 
     async def _look_again(self, running: list[Rebalance], tps: Collection[TopicPartition], look: Look) -> Look:
         """Read these partitions now, and judge by that."""
-        changes = await self._observer.look_again(tps)
-        look = replace(look, changes=changes, fresh=look.fresh.union(tps))
+        look = await self._observer.look_again(look, tps)
         for rebalance in running:
             direction = rebalance.assessment.judgement.direction or Direction.FORWARD
             rebalance.assessment = self._judges.judged(rebalance, direction, look)

@@ -17,8 +17,8 @@ class Interrupted(KafkaInMemory):
 
     meanwhile: Callable[[], None] | None = None
 
-    async def describe_partitions(self, topics=None):
-        found = await super().describe_partitions(topics)
+    async def describe_partitions(self, topics=None, listed=None):
+        found = await super().describe_partitions(topics, listed)
         if topics is not None and self.meanwhile is not None:
             happens, self.meanwhile = self.meanwhile, None
             happens()
@@ -28,7 +28,7 @@ class Interrupted(KafkaInMemory):
 class InterruptedBefore(Interrupted):
     """Calls ``meanwhile`` after the round has read the spec, whether or not it reads any partition."""
 
-    async def describe_partitions(self, topics=None):
+    async def describe_partitions(self, topics=None, listed=None):
         return await KafkaInMemory.describe_partitions(self, topics)
 
     async def describe_cluster(self):
@@ -41,7 +41,7 @@ class InterruptedBefore(Interrupted):
 class InterruptedAfter(Interrupted):
     """Calls ``meanwhile`` after the round has sent its steps."""
 
-    async def describe_partitions(self, topics=None):
+    async def describe_partitions(self, topics=None, listed=None):
         return await KafkaInMemory.describe_partitions(self, topics)
 
     async def alter_reassignments(self, orders):
@@ -55,7 +55,7 @@ class InterruptedAfter(Interrupted):
 class InterruptedWhileThrottling(Interrupted):
     """Calls ``meanwhile`` while a round writes the throttle, after it has decided which steps to send."""
 
-    async def describe_partitions(self, topics=None):
+    async def describe_partitions(self, topics=None, listed=None):
         return await KafkaInMemory.describe_partitions(self, topics)
 
     async def alter_topic_configs(self, changes):

@@ -42,6 +42,14 @@ class TestCallsOfARound:
         await operator.round()
         assert [len(to) for _, to in kafka.altered] == [3, 4]
 
+    async def test_a_reading_after_a_call_uses_a_listing_after_that_call(self):
+        """Readings of a round share a listing, which does not show the effects of calls that were sent after it."""
+        kafka = Listening((1, 2, 3, 4, 5, 6), t=[[1, 2, 3]])
+        operator = await replaced(kafka)
+        kafka.heard.clear()
+        await operator.round()
+        assert [what for what in kafka.heard if what != "read"] == ["list", "call", "list", "call", "list", "call"]
+
     async def test_a_round_elects_no_more_leaders_than_l(self):
         """The calls that follow are only for the partitions of the first ones."""
         kafka = KafkaInMemory((1, 2, 3, 4, 5, 6), t=[[1, 2, 3]] * 5)
@@ -72,14 +80,40 @@ class TestCallsOfARound:
         assert (tried, kafka.elected) == (["u-1"], [])
 
 
+class Listening(KafkaInMemory):
+    """``heard``: the listings, readings of named topics, and calls, in order."""
+
+    def __init__(self, *arguments, **topics):
+        super().__init__(*arguments, **topics)
+        self.heard = []
+
+    async def list_reassignments(self):
+        self.heard.append("list")
+        return await super().list_reassignments()
+
+    async def describe_partitions(self, topics=None, listed=None):
+        if topics is not None:
+            assert listed is not None
+            self.heard.append("read")
+        return await super().describe_partitions(topics, listed)
+
+    async def alter_reassignments(self, orders):
+        self.heard.append("call")
+        return await super().alter_reassignments(orders)
+
+    async def elect_preferred(self, partitions):
+        self.heard.append("call")
+        return await super().elect_preferred(partitions)
+
+
 class Lagging(KafkaInMemory):
     """Describes partitions as they were ``shown`` before, if that is set."""
 
     shown = None
 
-    async def describe_partitions(self, topics=None):
+    async def describe_partitions(self, topics=None, listed=None):
         if self.shown is None:
-            return await super().describe_partitions(topics)
+            return await super().describe_partitions(topics, listed)
         now, self.states = self.states, self.shown
         try:
             return await super().describe_partitions(topics)

@@ -11,7 +11,7 @@ from kafka_rebalance.execution.health_gate import is_unhealthy, unhealthy
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.kafka.ports import LogDir
 from kafka_rebalance.model.bulk import kept_for_long
-from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, Replicas, TopicPartition
 
 _SUSPECTS_AT_MOST = 100
 _NOTHING: Mapping[TopicPartition, int] = {}
@@ -139,3 +139,15 @@ def update_unhealthy(
             del unhealthy[tp]
         else:
             unhealthy[tp] = state
+
+
+def held_by(state: PartitionState | None) -> tuple[frozenset[BrokerId], Replicas] | None:
+    """The brokers that hold the partition, and those that are still copying it. Their order does not matter on disk."""
+    return None if state is None else (frozenset(state.replicas), state.adding)
+
+
+def absent_from(
+    known: Mapping[TopicPartition, PartitionState], planned: Collection[TopicPartition]
+) -> set[TopicPartition]:
+    """The planned partitions that are not known."""
+    return {tp for tp in planned if tp not in known}

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
@@ -15,9 +15,9 @@ from kafka_rebalance.execution.progress import produce_rates
 from kafka_rebalance.execution.reassignment_throttle import Side
 from kafka_rebalance.execution.traffic import Reading, read, traffic
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir, Reassignment, disk_space
-from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.observe import cluster_readings
-from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading, ReplicaSizes, compared, sizes_in
+from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading, ReplicaSizes, compared, held_by, sizes_in
 from kafka_rebalance.reconcile.observe.min_insync_reader import MinInsyncReader, denied_now
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 
@@ -43,6 +43,10 @@ _GONE_AFTER_READINGS = 5
 """A single "unknown topic" is no proof of deletion: a broker may lag."""
 
 
+Listed = Mapping[TopicPartition, Reassignment]
+"""Every reassignment in flight."""
+
+
 @dataclass(frozen=True, slots=True)
 class Changes:
     """Partitions that may read differently in reading ``after`` than they did in reading ``before``.
@@ -59,13 +63,15 @@ class Changes:
 class Look:
     """What one round saw. ``fresh``: the partitions that were read in this round. ``log_dirs`` None: not read in it.
 
-    The partitions and unread topics of ``observation`` are live: later readings of the observer update them.
+    ``listed``: the reassignments, if they were listed in this round and no call was sent since. The partitions and
+    unread topics of ``observation`` are live: later readings of the observer update them.
     """
 
     observation: Observation
     changes: Changes
     fresh: frozenset[TopicPartition]
     log_dirs: LogDirReading | None = None
+    listed: Listed | None = None
 
 
 class Observer:
@@ -195,15 +201,19 @@ class Observer:
         again = self._full_readings != self._looked_at
         self._looked_at = self._full_readings
         fresh, listed = await self._to_describe(moving, info)
+        all_that_move = listed is None
         fresh |= await asyncio.to_thread(cluster_readings.suspects, self._unhealthy, planned)
-        self._changed |= await self._read_topics_of(fresh, listed)
-        if listed is None:
+        read, listed = await self._read_topics_of(fresh, listed)
+        self._changed |= read
+        if all_that_move:
             self._described, self._described_with = self._found, frozenset(info.brokers)
             pause = min(self._described / _DESCRIBED_PER_SECOND, _DESCRIBED_SECONDS_AT_MOST)
             self._describe_all_at = self._clock.monotonic() + pause
         min_insync = await self._min_insync.read(await self._topics_of(planned))
         unknown = self._unread | self._undescribed.keys()
-        unseen = await asyncio.to_thread(_absent_from, known, planned) if again else fresh.difference(known)
+        unseen = (
+            await asyncio.to_thread(cluster_readings.absent_from, known, planned) if again else fresh.difference(known)
+        )
         missing = (tp for tp in unseen if tp.topic not in unknown)
         self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in missing} | {
             tp: count for tp, count in self._absent.items() if not again and tp not in fresh
@@ -218,11 +228,12 @@ class Observer:
             unread=self._unread,
         )
         changed, self._changed = self._changed | gone, set()
-        return Look(observation, self._numbered(changed), frozenset(fresh))
+        return Look(observation, self._numbered(changed), frozenset(fresh), listed=listed)
 
-    async def look_again(self, tps: Collection[TopicPartition]) -> Changes:
-        """Read the topics of these partitions now. The partitions of the last look are updated in place."""
-        return self._numbered(await self._read_topics_of(tps))
+    async def look_again(self, look: Look, tps: Collection[TopicPartition]) -> Look:
+        """Read the topics of these partitions now. The partitions of the look are updated in place."""
+        read, listed = await self._read_topics_of(tps, look.listed)
+        return replace(look, changes=self._numbered(read), fresh=look.fresh.union(tps), listed=listed)
 
     def _numbered(self, changed: Collection[TopicPartition]) -> Changes:
         """The changes of one more reading. One that fails on the way has none; the next one reports what it found."""
@@ -231,7 +242,7 @@ class Observer:
 
     async def _to_describe(
         self, moving: Collection[TopicPartition], info: ClusterInfo
-    ) -> tuple[set[TopicPartition], Mapping[TopicPartition, Reassignment] | None]:
+    ) -> tuple[set[TopicPartition], Listed | None]:
         """The partitions whose topics are described in this round, and the reassignments, if they were listed for that.
 
         Metadata has whole topics: for a thousand partitions in flight that may be a hundred times as many. So those
@@ -244,7 +255,7 @@ class Observer:
         listed = await self._admin.list_reassignments()
         return {tp for tp in moving if not self._is_listed(tp, listed)}, listed
 
-    def _is_listed(self, tp: TopicPartition, listed: Mapping[TopicPartition, Reassignment]) -> bool:
+    def _is_listed(self, tp: TopicPartition, listed: Listed) -> bool:
         """Whether the partition is in flight, and listed as it was read."""
         state, row = self._known.get(tp), listed.get(tp)
         if state is None or row is None or not state.in_flight:
@@ -252,30 +263,32 @@ class Observer:
         return (state.replicas, state.adding, state.removing) == (row.replicas, row.adding, row.removing)
 
     async def _read_topics_of(
-        self, tps: Collection[TopicPartition], listed: Mapping[TopicPartition, Reassignment] | None = None
-    ) -> set[TopicPartition]:
+        self, tps: Collection[TopicPartition], listed: Listed | None
+    ) -> tuple[set[TopicPartition], Listed | None]:
         """Read the topics of the partitions; returns what reads differently now, and those that were not described.
 
-        ``listed``: the reassignments, if they were listed just now.
+        ``listed``: the reassignments, if no call was sent since they were listed. They are listed otherwise, and
+        returned. An older listing is safe: it hides at most what another tool began since, and the adapter lists again
+        before it sends, and sends nothing to what is in flight.
         """
         topics = {tp.topic for tp in tps}
         if not topics:
-            return set()
-        read = self._admin.describe_partitions
-        found = await (read(topics) if listed is None else read(topics, listed))
+            return set(), listed
+        listed = await self._admin.list_reassignments() if listed is None else listed
+        found = await self._admin.describe_partitions(topics, listed)
         self._found = len(found)
         self._undescribed = denied_now(self._undescribed, topics, found.errors)
         self._note_unread(found.errors, topics)
         otherwise = {tp for tp, state in found.items() if self._known.get(tp) != state}
         missing = set(tps) - found.keys()
-        self._since_sizes |= {tp for tp in otherwise if _held(self._known.get(tp)) != _held(found[tp])}
+        self._since_sizes |= {tp for tp in otherwise if held_by(self._known.get(tp)) != held_by(found[tp])}
         for tp in missing:
             if tp.topic not in found.errors:
                 self._known.pop(tp, None)
         self._known.update((tp, found[tp]) for tp in otherwise)
         self._note_changed(missing | otherwise)
         cluster_readings.update_unhealthy(self._unhealthy, missing | otherwise, self._known)
-        return missing | otherwise
+        return missing | otherwise, listed
 
     def _note_changed(self, tps: Collection[TopicPartition]) -> None:
         known = self._known
@@ -380,14 +393,3 @@ class Observer:
         elif now - before[0] >= PRODUCE_SECONDS:
             self.produce_rates = produce_rates(before[1], leaders, now - before[0])
             self._leaders_before = (now, leaders)
-
-
-def _held(state: PartitionState | None) -> tuple[frozenset[BrokerId], Replicas] | None:
-    """The brokers that hold the partition, and those that are still copying it. Their order does not matter on disk."""
-    return None if state is None else (frozenset(state.replicas), state.adding)
-
-
-def _absent_from(
-    known: Mapping[TopicPartition, PartitionState], planned: Collection[TopicPartition]
-) -> set[TopicPartition]:
-    return {tp for tp in planned if tp not in known}

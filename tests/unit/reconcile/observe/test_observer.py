@@ -67,7 +67,7 @@ class Cluster:
         self.states = {s.tp: s for s in states}
         self.time = 0.0
         self.asked, self.silent, self.grown = [], set(), 100
-        self.described, self.denied = [], False
+        self.described, self.denied, self.listings = [], False, 0
 
     def monotonic(self):
         return self.time
@@ -77,6 +77,7 @@ class Cluster:
         return await self.observer.look({TP, ELSEWHERE}, set(moving or (TP, ELSEWHERE)), info)
 
     async def list_reassignments(self):
+        self.listings += 1
         flying = [state for state in self.states.values() if state.in_flight]
         return {state.tp: Reassignment(state.replicas, state.adding, state.removing) for state in flying}
 
@@ -249,14 +250,29 @@ class TestLook:
         """A judgement based on another reading has missed changes. A reading that fails is none."""
         there = Cluster(state(TP, 1))
         observer = Observer(there, there)
-        first = (await observer.look({TP}, {TP}, INFO)).changes
-        again = await observer.look_again({TP})
-        assert (again.before, again.partitions) == (first.after, set())
+        first = await observer.look({TP}, {TP}, INFO)
+        again = await observer.look_again(first, {TP})
+        assert (again.changes.before, again.changes.partitions) == (first.changes.after, set())
         there.states = None
         with pytest.raises(AttributeError):
-            await observer.look_again({TP})
+            await observer.look_again(again, {TP})
         there.states = {TP: state(TP, 1)}
-        assert (await observer.look_again({TP})).before == again.after
+        assert (await observer.look_again(again, {TP})).changes.before == again.changes.after
+
+    async def test_readings_of_a_round_share_one_listing_until_a_call_is_sent(self):
+        """Nothing else tells that a reassignment of ours has ended, or was cancelled."""
+        there = Cluster(state(TP, 1), state(ELSEWHERE, 1))
+        observer = Observer(there, there)
+        look = await observer.look({TP, ELSEWHERE}, {TP}, INFO)
+        again = await observer.look_again(look, {ELSEWHERE})
+        assert there.listings == 1
+        assert again.fresh == {TP, ELSEWHERE}
+        there.states[TP] = copying(TP, 1, 2)
+        after_a_call = await observer.look_again(replace(again, listed=None), {TP})
+        assert there.listings == 2
+        assert after_a_call.listed.keys() == {TP}
+        await observer.look({TP, ELSEWHERE}, {TP}, INFO)
+        assert there.listings == 3
 
     async def test_a_partition_counts_as_deleted_after_five_readings_without_it(self):
         """One answer without the partition is no proof."""
