@@ -59,6 +59,11 @@ class ListReadings:
         reading = self._readings.get(topic)
         return None if reading is None else reading.values
 
+    def entries_of(self, topic: str, name: str) -> frozenset[str]:
+        """The entries of one list in the last reading; none if it failed."""
+        reading = self._readings.get(topic)
+        return reading.stored[name].entries if reading is not None and name in reading.stored else frozenset()
+
     def is_fresh(self, topic: str) -> bool:
         """Whether the lists were read a moment ago."""
         reading = self._readings.get(topic)

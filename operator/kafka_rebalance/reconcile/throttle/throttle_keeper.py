@@ -96,7 +96,6 @@ class ThrottleKeeper:
         await self._rates.set_targets(self._wanted, alive, mode, kept)
         wanted = self._to_list()
         await self._read_back(alive, wanted)
-        await self._lists.read_first(wanted)
         known = {topic: lists for topic, lists in wanted.items() if self._lists.is_read(topic)}
         appendable, self.left_out = fitting(known, self.list_budget, foreign)
         unread = {topic: lists for topic, lists in wanted.items() if topic not in known}
@@ -331,6 +330,7 @@ class ThrottleKeeper:
     async def _read_back(self, alive: Collection[BrokerId], wanted: Entries) -> None:
         now = self._monotonic()
         if self._cache.empty:
+            await self._lists.read(wanted, back=False)
             return
         pause = min(_READ_BACK_SECONDS_PER_BROKER * len(self._cache.ledger.brokers), _READ_BACK_SECONDS_AT_MOST)
         pause = max(READ_BACK_SECONDS, pause)
@@ -338,9 +338,10 @@ class ThrottleKeeper:
         if all_brokers:
             self._rates_read_at = now
         await self._rates.read_back(alive, all_brokers=all_brokers)
-        if now - self._lists_read_at >= READ_BACK_SECONDS:
+        back = now - self._lists_read_at >= READ_BACK_SECONDS
+        if back:
             self._lists_read_at = now
-            await self._lists.read_back(wanted)
+        await self._lists.read(wanted, back=back)
 
 
 def _some(found: Sequence[str]) -> str:

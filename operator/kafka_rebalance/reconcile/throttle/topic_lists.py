@@ -84,11 +84,20 @@ class TopicLists:
         }
         return {topic: lists for topic, lists in kept.items() if any(lists.values())}
 
-    async def read_first(self, entries: Entries) -> None:
-        """Read the lists that entries may be added to: those not read a moment ago, and those not on record yet."""
+    async def read(self, entries: Entries, *, back: bool) -> None:
+        """Read the lists that entries may be added to: those not read a moment ago, and those not on record yet.
+
+        ``back``: also check what is on record, of these topics and of those with entries that were taken out. Entries
+        that somebody took out come back with the next ``append``; ours that are gone are struck off the ledger.
+        """
         recorded, is_fresh = self._cache.ledger.topics, self._readings.is_fresh
-        new = [t for t, lists in entries.items() if not is_fresh(t) or not set(lists) <= set(recorded.get(t, {}))]
-        await self._readings.read(new)
+        subtracted = {topic for (topic, _), state in self._states.items() if state.subtracted} if back else set()
+        listed = {*entries, *subtracted} & recorded.keys() if back else set()
+        new = {t for t, lists in entries.items() if not is_fresh(t) or not lists.keys() <= recorded.get(t, {}).keys()}
+        found = await self._readings.read(sorted(listed | new))
+        for topic in sorted(listed & found.keys()):
+            for name, read in found[topic].items():
+                await self._take_reading((topic, name), read, entries.get(topic, {}).get(name, frozenset()))
 
     def ledger_to_append(self, ledger: Ledger, entries: Entries) -> Ledger:
         """The ledger that covers these entries too. Their lists were read before."""
@@ -117,17 +126,6 @@ class TopicLists:
             for change in changes[topic]:
                 key = (topic, change.name)
                 self._states[key] = self._state(key).after_append(split(change.value))
-
-    async def read_back(self, entries: Entries) -> None:
-        """Read the lists of these topics, and those with entries that were taken out.
-
-        Entries that somebody took out come back with the next ``append``; ours that are gone are struck off the ledger.
-        """
-        subtracted = {topic for (topic, _), state in self._states.items() if state.subtracted}
-        topics = [*entries, *sorted(subtracted - entries.keys())]
-        for topic, lists in (await self._readings.read([t for t in topics if t in self._cache.ledger.topics])).items():
-            for name, read in lists.items():
-                await self._take_reading((topic, name), read, entries.get(topic, {}).get(name, frozenset()))
 
     async def subtract(self, keep: Entries) -> None:
         """Take out what is no longer wanted, from the lists of topics that still have wanted entries."""
@@ -218,7 +216,7 @@ class TopicLists:
 
     async def _take_reading(self, key: ListKey, read: ConfigValue, wanted: frozenset[str]) -> None:
         topic, name = key
-        entries = split(read.value)
+        entries = self._readings.entries_of(topic, name)
         state, gone = self._state(key).after_reading(entries, wanted)
         state, struck = state.after_confirming(entries, late=self._changes.may_append_late(topic))
         if struck:

@@ -1,11 +1,11 @@
-"""How often brokers are asked whether their rates are still in place."""
+"""How often brokers and topics are asked whether their rates and lists are still in place."""
 
 import asyncio
 from collections import Counter
 
 import pytest
 from tests.fakes.configs_in_memory import Configs, Records
-from tests.fakes.throttled_cluster import sides
+from tests.fakes.throttled_cluster import ALIVE, Cluster, claim, sides
 
 from kafka_rebalance.execution.reassignment_throttle import Claim, Rates
 from kafka_rebalance.model.topology import BrokerId
@@ -30,3 +30,19 @@ def test_each_broker_is_read_back_less_often_the_more_there_are(brokers, least, 
     asyncio.run(minute())
     asked = Counter(broker for call in kafka.asked for broker in call)
     assert least <= min(asked.values()) <= max(asked.values()) <= most
+
+
+def test_the_lists_of_known_and_of_new_topics_are_read_in_one_request(monkeypatch):
+    """In each round of a large run, copies of a few more topics begin."""
+    cluster, asked = Cluster(), []
+    cluster.ticks(claim())
+    read = cluster.kafka.topic_configs
+
+    async def counted(topics, names):
+        asked.append(list(topics))
+        return await read(topics, names)
+
+    monkeypatch.setattr(cluster.kafka, "topic_configs", counted)
+    more = {"b": Claim(Rates(50, 40), frozenset(ALIVE), {"u": sides({"0:1"}, {"0:2"})["t"]})}
+    assert cluster.tick(claim() | more) == frozenset()
+    assert asked == [["t", "u"]]
