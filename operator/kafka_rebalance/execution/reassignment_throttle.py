@@ -5,7 +5,7 @@ replicas. ``target_of`` translates KIP-542's table. Our entries are appended to 
 of others stay; we never set ``*``. Original values are in ``execution.ledger``.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -175,15 +175,24 @@ def combine(claims: Mapping[str, Claim]) -> WantedThrottle:
     return WantedThrottle(frozenset(names), rates, entries, names, limited)
 
 
-def united(parts: Iterable[Entries]) -> dict[str, dict[str, frozenset[str]]]:
-    """All entries of these parts."""
-    found: dict[str, dict[str, set[str]]] = {}
+def united(parts: Iterable[Entries]) -> dict[str, Mapping[str, frozenset[str]]]:
+    """All entries of these parts. The lists of a topic that only one part has are those of the part."""
+    found: dict[str, list[Mapping[str, frozenset[str]]]] = {}
     for part in parts:
         for topic, lists in part.items():
-            for name, items in lists.items():
-                if items:
-                    found.setdefault(topic, {}).setdefault(name, set()).update(items)
-    return {topic: {name: frozenset(items) for name, items in lists.items()} for topic, lists in found.items()}
+            found.setdefault(topic, []).append(lists)
+    return {topic: lists for topic, rows in found.items() if (lists := _united_lists(rows))}
+
+
+def _united_lists(rows: Sequence[Mapping[str, frozenset[str]]]) -> Mapping[str, frozenset[str]]:
+    if len(rows) == 1 and all(rows[0].values()):
+        return rows[0]
+    found: dict[str, set[str]] = {}
+    for lists in rows:
+        for name, items in lists.items():
+            if items:
+                found.setdefault(name, set()).update(items)
+    return {name: frozenset(items) for name, items in found.items()}
 
 
 def target_of(replication: int | None, asked: Mapping[str, RequestedRate], mode: Mode) -> Target:

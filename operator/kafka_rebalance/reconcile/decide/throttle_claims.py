@@ -1,7 +1,9 @@
 """Which throttle each resource claims: rates, their source, and the replicas that move now. Pure."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from kafka_rebalance.api.execution_spec import Throttle
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
@@ -49,20 +51,39 @@ def rates_of(
     return rates, source if shared != Rates() else "the default: no spec.throttle applies"
 
 
+class _Row(NamedTuple):
+    """The entries of one partition, and what they were found from.
+
+    ``relieved``: those without the leaders' side, if a replica that stays is out of the ISR.
+    """
+
+    state: PartitionState
+    wanted: Replicas
+    destinations: frozenset[BrokerId]
+    entries: Entries
+    relieved: Entries | None
+
+
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """What is copied now or about to be: list entries, and how many partitions are relieved."""
+    """What is copied now or about to be: list entries, and how many partitions are relieved.
 
-    entries: Entries
+    ``rows`` and ``parts``, by topic, are kept for the next round: the entries of a topic stay the same value while
+    nothing of it changes.
+    """
+
+    entries: Entries = field(default_factory=dict)
     relieved: int = 0
+    rows: Mapping[TopicPartition, _Row] = field(default_factory=dict, compare=False)
+    parts: Mapping[str, Sequence[Entries]] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The claims in force by the name of their maker, and by uid how many partitions of a rebalance are relieved."""
+    """The claims in force by the name of their maker, and by uid what moves of a rebalance."""
 
     by_name: Mapping[str, Claim] = field(default_factory=dict)
-    relieved: Mapping[str, int] = field(default_factory=dict)
+    moving: Mapping[str, Moving] = field(default_factory=dict)
 
 
 def claims_of(
@@ -71,14 +92,15 @@ def claims_of(
     cluster: ClusterState,
     submitted: Mapping[str, Mapping[TopicPartition, Replicas]],
     foreign: Mapping[TopicPartition, PartitionState],
+    before: Claims = Claims(),
 ) -> Claims:
-    """What is claimed now. ``submitted``: by the uid of the rebalance.
+    """What is claimed now. ``submitted``: by the uid of the rebalance; ``before``: the claims of the round before.
 
     The cluster's throttle resource claims everything that moves, including what others are moving.
     """
     shared = general_rates_of(ruling)
     claims: dict[str, Claim] = {}
-    relieved: dict[str, int] = {}
+    moving: dict[str, Moving] = {}
     for rebalance in rebalances:
         desired, opened, assessment = rebalance.desired, rebalance.record.loaded_run, rebalance.assessment
         if opened is None or assessment.statuses.finished:
@@ -92,8 +114,9 @@ def claims_of(
             mine = {tp for tp in mine if tp not in theirs or tp in left}
         states = [(tp, cluster.partitions[tp]) for tp in sorted(mine) if tp in cluster.partitions]
         claim = Claim(own, opened.brokers, overrides={} if asked else _without_default(ruling), asked=asked)
-        copied = moving_now(states, orders, relieve=_fetches_throttled(claim, ruling))
-        relieved[desired.uid] = copied.relieved
+        kept = before.moving.get(desired.uid, Moving())
+        copied = moving_now(states, orders, kept, relieve=_fetches_throttled(claim, ruling))
+        moving[desired.uid] = copied
         claim = replace(claim, entries=copied.entries)
         if in_force(claim, blocked=assessment.step_block is not None or rebalance.memory.problem is not None):
             claims[claim_name(desired)] = claim
@@ -109,7 +132,7 @@ def claims_of(
     for rebalance in rebalances:
         if (of_log_dirs := _log_dir_claim(rebalance)) is not None:
             claims[log_dir_claim_name(rebalance.desired)] = of_log_dirs
-    return Claims(claims, relieved)
+    return Claims(claims, moving)
 
 
 def log_dir_rate_of(rebalance: RebalanceView) -> tuple[int | None, bool]:
@@ -136,25 +159,41 @@ def _log_dir_claim(rebalance: Rebalance) -> Claim | None:
 def moving_now(
     states: Iterable[tuple[TopicPartition, PartitionState]],
     submitted: Mapping[TopicPartition, Replicas],
+    before: Moving = Moving(),
     *,
     relieve: Callable[[Iterable[BrokerId]], bool],
 ) -> Moving:
-    """The entries of reassignments in flight and of those about to be submitted.
+    """The entries of reassignments in flight and of those about to be submitted. ``before``: in the round before.
 
     ``relieve``: whether the followers' side of all these destinations is throttled, so that the leaders' side of a
     partition may go where it would slow down a replica that stays and is out of the ISR.
     """
-    found: list[Entries] = []
+    rows: dict[TopicPartition, _Row] = {}
+    parts: defaultdict[str, list[Entries]] = defaultdict(list)
     relieved = 0
     for tp, state in states:
         wanted = state.replicas if state.adding else submitted.get(tp, ())
-        sources, destinations = brokers_to_throttle(state, wanted)
-        if not destinations:
+        row = before.rows.get(tp)
+        if row is None or row.state is not state or row.wanted != wanted:
+            row = _row_of(state, wanted)
+        rows[tp] = row
+        if not row.destinations:
             continue
-        if needs_relief(state, wanted) and relieve(destinations):
-            sources, relieved = frozenset(), relieved + 1
-        found.append(entries_of(tp, sources, destinations))
-    return Moving(united(found), relieved)
+        if row.relieved is not None and relieve(row.destinations):
+            relieved += 1
+            parts[tp.topic].append(row.relieved)
+        else:
+            parts[tp.topic].append(row.entries)
+    changed = [part for topic, found in parts.items() if found != before.parts.get(topic) for part in found]
+    again = united(changed)
+    entries = {topic: again[topic] if topic in again else before.entries[topic] for topic in parts}
+    return Moving(entries, relieved, rows, parts)
+
+
+def _row_of(state: PartitionState, wanted: Replicas) -> _Row:
+    sources, destinations = brokers_to_throttle(state, wanted)
+    relieved = entries_of(state.tp, frozenset(), destinations) if needs_relief(state, wanted) else None
+    return _Row(state, wanted, destinations, entries_of(state.tp, sources, destinations), relieved)
 
 
 def claim_name(desired: Desired) -> str:

@@ -30,6 +30,7 @@ from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
 from kafka_rebalance.reconcile.decide.judging import partitions_to_read
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.decide.throttle_claims import (
+    Claims,
     claim_name,
     claims_of,
     log_dir_claim_name,
@@ -89,8 +90,14 @@ class ClusterThrottle:
         self.missing_permissions: tuple[MissingPermission, ...] = ()
         """Missing permissions on the cluster, and on the topics that others reassign."""
         self._seen_any = False
-        self._claims: Mapping[str, Claim] = {}
+        self._made = Claims()
+        """What was claimed last."""
         self._others = ForeignReassignments(admin, clock.monotonic)
+
+    @property
+    def _claims(self) -> Mapping[str, Claim]:
+        """The claims in force, by name."""
+        return self._made.by_name
 
     @property
     def ruling(self) -> KafkaReassignmentThrottle | None:
@@ -218,8 +225,7 @@ class ClusterThrottle:
         if self.problem is not None:
             return ThrottleRound(None, findings=found)
         foreign = self._others.foreign
-        claims = claims_of(rebalances, ruling, cluster, submitted, foreign)
-        self._claims = claims.by_name
+        claims = self._made = claims_of(rebalances, ruling, cluster, submitted, foreign, self._made)
         mode = Mode(ruling.spec.when_replication_throttled) if ruling is not None else Mode.ADDITIVE
         unaccounted = self._others.unaccounted
         with bound_contextvars(resource=", ".join(sorted(self._claims))):
@@ -233,7 +239,7 @@ class ClusterThrottle:
                 brokers=0 if finished else self._keeper.brokers_in_place(brokers),
                 brokers_pending=0 if finished else self._keeper.brokers_pending(brokers, cluster.brokers),
                 bound_by=self._bound_by(rebalance.desired, wanted.source, brokers),
-                relieved=claims.relieved.get(rebalance.uid, 0),
+                relieved=claims.moving[rebalance.uid].relieved if rebalance.uid in claims.moving else 0,
                 left_out=self._left_out(rebalance, cluster),
                 refused=self._keeper.refusals(brokers),
                 not_allowed="" if wanted.rates.unlimited else self._keeper.not_allowed(brokers),

@@ -6,6 +6,7 @@ ledger and is restored when it returns; nothing waits for it.
 
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import (
@@ -51,6 +52,21 @@ _SHRINK_SECONDS_AT_MOST = 3.0
 _NAMED = 3
 
 
+BrokersOfLists = Mapping[tuple[str, bool], frozenset[BrokerId]]
+"""By list, and whether a claim that asks for a rate wants the entry."""
+
+
+_NO_LISTS: Mapping[str, frozenset[str]] = {}
+
+
+class _ToList(NamedTuple):
+    """The entries ``listed`` of one topic, and what they were found from."""
+
+    of: Mapping[str, frozenset[str]]
+    limited: Mapping[str, frozenset[str]]
+    listed: Mapping[str, frozenset[str]]
+
+
 class ThrottleKeeper:
     """The throttle of one cluster."""
 
@@ -65,6 +81,9 @@ class ThrottleKeeper:
         self._cordons = LeftCordons(admin, self._cache, monotonic)
         self._wanted = WantedThrottle()
         self._entries: Entries = {}
+        self._found: Mapping[str, _ToList] = {}
+        """What ``_to_list`` found last, by topic, with these brokers."""
+        self._found_on: BrokersOfLists = {}
         self.left_out = LeftOut()
         """Partitions of the last ``apply_claims`` that are not throttled, because a list has no room for them."""
         self._log_dirs_busy: frozenset[BrokerId] = frozenset()
@@ -289,16 +308,18 @@ class ThrottleKeeper:
         return f"{who} not allow to set a throttle rate ({next(iter(found.values()))})"
 
     def _to_list(self) -> Entries:
-        """The wanted entries on brokers whose side has a rate."""
-        found: dict[str, dict[str, frozenset[str]]] = {}
-        on = self._brokers_where(self._wanted.brokers, self._rates.is_listed)
-        for topic, lists in self._wanted.entries.items():
-            for name, items in lists.items():
-                limited = self._wanted.limited_entries(topic, name)
-                listed = frozenset(item for item in items if broker_of(item) in on[name, item in limited])
-                if listed:
-                    found.setdefault(topic, {})[name] = listed
-        return found
+        """The wanted entries on brokers whose side has a rate. Found again only for topics that have changed."""
+        wanted = self._wanted
+        on = self._brokers_where(wanted.brokers, self._rates.is_listed)
+        before = self._found if on == self._found_on else {}
+        rows: dict[str, _ToList] = {}
+        for topic, lists in wanted.entries.items():
+            limited, known = wanted.limited.get(topic, _NO_LISTS), before.get(topic)
+            if known is None or known.of is not lists or known.limited is not limited:
+                known = _ToList(lists, limited, _on_brokers(lists, limited, on))
+            rows[topic] = known
+        self._found, self._found_on = rows, on
+        return {topic: row.listed for topic, row in rows.items() if row.listed}
 
     def _uncovered(self, wanted: Entries, alive: Collection[BrokerId]) -> Iterable[tuple[str, str]]:
         def is_unready(key: RateKey, *, limited: bool) -> bool:
@@ -317,9 +338,7 @@ class ThrottleKeeper:
                         yield topic, item
 
     @staticmethod
-    def _brokers_where(
-        brokers: Iterable[BrokerId], holds: Callable[..., bool]
-    ) -> dict[tuple[str, bool], frozenset[BrokerId]]:
+    def _brokers_where(brokers: Iterable[BrokerId], holds: Callable[..., bool]) -> BrokersOfLists:
         """The brokers for which that holds, by list and ``limited``: thousands of entries are on a few brokers."""
         return {
             (name, limited): frozenset(b for b in brokers if holds((b, RATE_OF[name]), limited=limited))
@@ -342,6 +361,17 @@ class ThrottleKeeper:
         if back:
             self._lists_read_at = now
         await self._lists.read(wanted, back=back)
+
+
+def _on_brokers(
+    lists: Mapping[str, frozenset[str]], limited: Mapping[str, frozenset[str]], on: BrokersOfLists
+) -> dict[str, frozenset[str]]:
+    """The entries of these lists on these brokers."""
+    found = {
+        name: frozenset(item for item in items if broker_of(item) in on[name, item in limited.get(name, ())])
+        for name, items in lists.items()
+    }
+    return {name: items for name, items in found.items() if items}
 
 
 def _some(found: Sequence[str]) -> str:

@@ -1,5 +1,7 @@
 """The throttle that a rebalance needs, the source of its rates, and which moves it covers."""
 
+from dataclasses import replace
+
 import pytest
 from tests.fakes.found_by_rounds import found, recorded, remembered
 from tests.fakes.throttled_cluster import sides
@@ -157,6 +159,25 @@ class TestMoving:
         """The copy would run at full speed."""
         found = moving(state(0, 3, 1, 2, adding=(3,), isr=(1,)), relieve=False)
         assert found == Moving(sides({"0:1", "0:2", "0:3"}, {"0:3"}))
+
+    def test_only_the_entries_of_topics_that_have_changed_are_found_again(self):
+        """With a thousand copies in flight, few change between two rounds; the result is the same as from scratch."""
+        elsewhere = replace(state(0, 3, 1, adding=(3,)), tp=TopicPartition("u", 0))
+        first, second = state(0, 3, 1, 2, adding=(3,)), state(1, 1, 2)
+        before = moving(first, second, elsewhere)
+        begun = replace(second, replicas=replicas_of(4, 1, 2), adding=replicas_of(4))
+        ended = state(0, 3, 1)
+        for now in ([first, begun, elsewhere], [ended, begun, elsewhere], [begun, elsewhere], [elsewhere]):
+            found = moving_now([(s.tp, s) for s in now], {}, before, relieve=lambda _: True)
+            assert found == moving(*now)
+            assert found.entries["u"] is before.entries["u"]
+            before = found
+
+    def test_a_partition_is_relieved_when_the_followers_side_gets_a_rate(self):
+        """That is no change of the partition."""
+        fallen = state(0, 3, 1, 2, adding=(3,), isr=(1,))
+        without = moving(fallen, relieve=False)
+        assert moving_now([(fallen.tp, fallen)], {}, without, relieve=lambda _: True) == moving(fallen)
 
 
 def running(*partitions, name="r", block=None, **spec):

@@ -46,3 +46,13 @@ def test_the_lists_of_known_and_of_new_topics_are_read_in_one_request(monkeypatc
     more = {"b": Claim(Rates(50, 40), frozenset(ALIVE), {"u": sides({"0:1"}, {"0:2"})["t"]})}
     assert cluster.tick(claim() | more) == frozenset()
     assert asked == [["t", "u"]]
+
+
+def test_entries_follow_the_rates_of_their_brokers():
+    """They are found again when a side gets a rate, although the entries that are wanted are the same."""
+    cluster = Cluster()
+    wanted = claim()["a"]
+    cluster.ticks({"a": Claim(Rates(), wanted.brokers, wanted.entries)})
+    assert cluster.kafka.lists("t") == (None, None)
+    cluster.ticks({"a": Claim(Rates(50, 40), wanted.brokers, wanted.entries)})
+    assert cluster.kafka.lists("t") == ({"0:1"}, {"0:2"})
