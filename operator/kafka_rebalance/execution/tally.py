@@ -1,21 +1,21 @@
 """What the partitions of a run add up to: kept between rounds, and updated for the partitions that have changed.
 
-Pure: ``updated`` returns a new value. The sums are those of ``progress.measure``, ``progress.bytes_left`` and
-``step_count.steps_completed``. Partitions with a copy that is not in sync are left out of them and listed as ``open``,
-because the bytes on its disk change without a change of the partition.
+Pure: ``updated`` returns a new value. The steps are those of ``step_count.steps_completed``. Partitions with a copy
+that is not in sync are listed as ``open``: the bytes on its disk change without a change of the partition, so they are
+in no sum, and looked up each time.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, Self
 
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
-from kafka_rebalance.execution.progress import Progress, ReplicaBytes, bytes_left, measure
+from kafka_rebalance.execution.progress import Progress, ReplicaBytes
 from kafka_rebalance.execution.step_count import steps_of
 from kafka_rebalance.model.amended import amended
-from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
 BytesAt = Mapping[BrokerId, int]
@@ -28,19 +28,21 @@ _NO_LEADER = BrokerId(-1)
 class _Share(NamedTuple):
     """What one partition adds, in copies: sizes are those of its move.
 
-    ``lacking``: the brokers that still wait for their copy; ``leader`` sends it. ``coming``: all brokers of the
-    list that it goes to and that do not hold it.
+    ``copying``: the brokers whose copy is in the list, and not in sync; without them the partition is not open.
+    ``lacking``: those that still wait for their copy. ``leader`` sends both; None if nothing more is copied.
+    ``coming``: all brokers of the list that it goes to and that do not hold it.
     """
 
     copies: int
     in_sync: int
     left_alone: bool
+    ended: bool
     above: bool
     steps: int
+    copying: Replicas
     lacking: Replicas
     coming: Replicas
     leader: BrokerId | None
-    open: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,32 +96,35 @@ class Tally:
                 _add(_in_full(before, move, self.direction), move, -1, sums, into, out_of, coming)
             share = _in_full(now, move, self.direction)
             _add(share, move, 1, sums, into, out_of, coming)
-            if share.open:
+            if share.copying:
                 opened[move.tp] = move
             else:
                 opened.pop(move.tp, None)
         kept = amended(self._shares, shares)
         return type(self)(self.direction, self.parallel_replicas, judged, opened, kept, sums, into, out_of, coming)
 
-    def progress(
-        self, phases: Mapping[MovePhase, int], cluster: ClusterState, replica_bytes: ReplicaBytes
-    ) -> tuple[Progress, int]:
-        """The progress of the run, and the steps completed. ``phases``: how many partitions are in each."""
-        rest = measure(
-            self.open.values(), {tp: self.judged[tp] for tp in self.open}, cluster, replica_bytes, self.direction
-        )
-        sums = self._sums
+    def progress(self, phases: Mapping[MovePhase, int], replica_bytes: ReplicaBytes) -> tuple[Progress, int]:
+        """The progress of the run, and the steps completed. ``phases``: how many partitions are in each.
+
+        ``replica_bytes``: sizes on disk, read from time to time. For a skipped partition, only the bytes copied so far
+        count, also in the total, because the rest is never copied.
+        """
+        sums, arrived, of_left_alone = self._sums, 0, 0
+        for move, share in self._open():
+            on_disk = sum(_on_disk(move, broker, replica_bytes) for broker in share.copying)
+            arrived += on_disk
+            of_left_alone += on_disk if share.left_alone else 0
         found = Progress(
             partitions_total=len(self._shares),
             partitions_completed=phases.get(MovePhase.DONE, 0),
             partitions_in_flight=phases.get(MovePhase.IN_FLIGHT, 0),
             partitions_waiting=phases.get(MovePhase.WAITING, 0) + phases.get(MovePhase.READY, 0),
             partitions_skipped=phases.get(MovePhase.SKIPPED, 0),
-            replicas_total=sums.get("replicas", 0) + rest.replicas_total,
-            replicas_completed=sums.get("in sync", 0) + rest.replicas_completed,
-            bytes_total=sums.get("bytes", 0) + rest.bytes_total,
-            bytes_moved=sums.get("moved", 0) + rest.bytes_moved,
-            above_replication_factor=sums.get("above", 0) + rest.above_replication_factor,
+            replicas_total=sums.get("replicas", 0),
+            replicas_completed=sums.get("in sync", 0),
+            bytes_total=sums.get("bytes", 0) + of_left_alone,
+            bytes_moved=sums.get("moved", 0) + arrived,
+            above_replication_factor=sums.get("above", 0),
         )
         return found, sums.get("steps", 0)
 
@@ -128,10 +133,31 @@ class Tally:
         """Bytes into and out of each broker of which no copy is in flight."""
         return self._into, self._out_of
 
-    def bytes_left(self, cluster: ClusterState, replica_bytes: ReplicaBytes) -> tuple[BytesAt, BytesAt]:
-        """As ``progress.bytes_left``."""
-        into, out_of = bytes_left(self.open.values(), self.judged, cluster, replica_bytes, self.direction)
-        return Counter(self._into) + Counter(into), Counter(self._out_of) + Counter(out_of)
+    def bytes_left(self, replica_bytes: ReplicaBytes) -> tuple[BytesAt, BytesAt]:
+        """Bytes still to be copied into each destination and out of each leader, for ``seconds_at_throttle``.
+
+        Without skipped partitions. A partition without a leader counts only at its destinations.
+        """
+        into, out_of = Counter(self._into), Counter(self._out_of)
+        for move, share in self._open():
+            if share.ended:
+                continue
+            size, sent = max(move.size_bytes, 0), 0
+            for broker in share.copying:
+                left = size - _on_disk(move, broker, replica_bytes)
+                into[broker] += left
+                sent += left
+            for broker in share.lacking:
+                into[broker] += size
+                sent += size
+            if share.leader is not None:
+                out_of[share.leader] += sent
+        return +into, +out_of
+
+    def _open(self) -> Iterator[tuple[PartitionMove, _Share]]:
+        """The open partitions, each with what it adds."""
+        for tp, move in self.open.items():
+            yield move, _in_full(self._shares[tp], move, self.direction)
 
 
 def _untouched(
@@ -154,7 +180,7 @@ def _in_full(kept: _Share | BrokerId, move: PartitionMove, direction: Direction)
     start, goal = (move.origin, move.target) if forward else (move.target, move.origin)
     new = tuple([b for b in goal if b not in start])
     leader = kept if new and kept != _NO_LEADER else None
-    return _Share(len(new), 0, False, False, 0, new, new, leader, False)
+    return _Share(len(new), 0, False, False, False, 0, (), new, new, leader)
 
 
 def _share_of(
@@ -178,12 +204,17 @@ def _share_of(
         in_sync = sum(b in held and b in state.isr for b in new)
         others = left_alone or (status is not None and status.reason == Reason.FOREIGN_REASSIGNMENT)
         above = not others and not state.in_flight and len(held) > max(len(start), len(goal))
-    is_open = in_sync < len(new) and any(b in held and (state is None or b not in state.isr) for b in new)
+    copying = tuple(b for b in new if state is not None and b in held and b not in state.isr)
     ended = left_alone or phase is MovePhase.DONE
     lacking = () if ended else tuple(b for b in new if b not in held)
     coming = () if ended else tuple(b for b in goal if b not in held)
-    sender = leader if lacking else None
-    return _interned(_Share(len(new), in_sync, left_alone, above, steps, lacking, coming, sender, is_open))
+    sender = leader if not ended and (copying or lacking) else None
+    return _interned(_Share(len(new), in_sync, left_alone, ended, above, steps, copying, lacking, coming, sender))
+
+
+def _on_disk(move: PartitionMove, broker: BrokerId, replica_bytes: ReplicaBytes) -> int:
+    """The bytes of a copy that is not in sync yet."""
+    return min(max(move.size_bytes, 0), replica_bytes.get((move.tp, broker), 0))
 
 
 @lru_cache(maxsize=65536)
@@ -205,14 +236,12 @@ def _add(
     sums["steps"] += sign * share.steps
     for broker in share.coming:
         coming[broker] += sign * size
-    if share.open:
-        return
     sums["above"] += sign * share.above
     sums["replicas"] += sign * share.copies
     sums["in sync"] += sign * share.in_sync
     sums["moved"] += sign * share.in_sync * size
     sums["bytes"] += sign * (share.in_sync if share.left_alone else share.copies) * size
-    for broker in share.lacking:
+    for broker in () if share.copying else share.lacking:
         into[broker] += sign * size
         if share.leader is not None:
             out[share.leader] += sign * size

@@ -8,9 +8,7 @@ from tests.unit.execution.test_bottleneck import throttled
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
 from kafka_rebalance.execution.progress import (
     Progress,
-    bytes_left,
     lost_moves,
-    measure,
     moves_to_lose,
     produce_rates,
     seconds_at_throttle,
@@ -19,7 +17,8 @@ from kafka_rebalance.execution.progress import (
     start_pace,
 )
 from kafka_rebalance.execution.reassignment_throttle import Rates
-from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.execution.tally import Tally
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
 
 TP = TopicPartition("t", 0)
 MOVE = PartitionMove(TP, "", replicas_of(1, 2), replicas_of(1, 2), replicas_of(3, 4), size_bytes=1000)
@@ -40,7 +39,7 @@ NONE = Progress(
 def measured(*ids, isr, adding=(), on_disk=None, direction=Direction.FORWARD, phase=MovePhase.IN_FLIGHT):
     state = PartitionState(TP, "", replicas_of(*ids), frozenset(isr), isr[0], replicas_of(*adding))
     on_disk = {(TP, BrokerId(b)): count for b, count in (on_disk or {}).items()}
-    return measure([MOVE], {TP: PartitionStatus(phase)}, ClusterState("c", {}, {TP: state}), on_disk, direction)
+    return Tally.of([MOVE], {TP: PartitionStatus(phase)}, {TP: state}, direction, 1).progress({phase: 1}, on_disk)[0]
 
 
 class TestMeasure:
@@ -98,7 +97,8 @@ class TestMeasure:
 
     def test_a_partition_that_no_broker_told_about_is_not_forgotten(self):
         """Its bytes stay in the total."""
-        found = measure([MOVE], {TP: PartitionStatus(MovePhase.WAITING)}, ClusterState("c", {}), {}, Direction.FORWARD)
+        statuses = {TP: PartitionStatus(MovePhase.WAITING)}
+        found, _ = Tally.of([MOVE], statuses, {}, Direction.FORWARD, 1).progress({}, {})
         assert (found.bytes_total, found.bytes_moved, found.partitions_total) == (2000, 0, 1)
 
 
@@ -234,8 +234,7 @@ class TestBytesLeft:
     def left(self, *ids, isr, on_disk=None, direction=Direction.FORWARD, phase=MovePhase.IN_FLIGHT, leader=1):
         state = PartitionState(TP, "", replicas_of(*ids), frozenset(isr), leader)
         on_disk = {(TP, BrokerId(b)): count for b, count in (on_disk or {}).items()}
-        cluster = ClusterState("c", {}, {TP: state})
-        return bytes_left([MOVE], {TP: PartitionStatus(phase)}, cluster, on_disk, direction)
+        return Tally.of([MOVE], {TP: PartitionStatus(phase)}, {TP: state}, direction, 1).bytes_left(on_disk)
 
     def test_into_each_destination_and_out_of_the_leader(self):
         """3 has a quarter of its copy, 4 has nothing yet; both fetch from the leader."""
@@ -243,7 +242,7 @@ class TestBytesLeft:
 
     def test_what_is_in_sync_lacks_nothing(self):
         """Later fetches are no longer throttled."""
-        assert self.left(1, 2, 3, isr=[1, 2, 3], on_disk={3: 1}) == ({3: 0, 4: 1000}, {1: 1000})
+        assert self.left(1, 2, 3, isr=[1, 2, 3], on_disk={3: 1}) == ({4: 1000}, {1: 1000})
 
     def test_a_rollback_goes_the_other_way(self):
         """The bytes of the original replicas that the target lacks."""

@@ -2,9 +2,9 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fakes.counted_progress import bytes_left, measure
 
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
-from kafka_rebalance.execution.progress import bytes_left, measure
 from kafka_rebalance.execution.step_count import steps_completed
 from kafka_rebalance.execution.tally import Tally
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
@@ -62,6 +62,6 @@ def test_the_sums_are_those_of_all_partitions(data, planned, direction, r, on_di
         phases = {p: sum(s.phase is p for s in judged.values()) for p in MovePhase}
         steps = steps_completed(planned, judged, cluster, direction, r)
         expected = measure(planned, judged, cluster, sizes, direction)
-        assert tally.progress(phases, cluster, sizes) == (expected, steps)
-        kept, counted = tally.bytes_left(cluster, sizes), bytes_left(planned, judged, cluster, sizes, direction)
+        assert tally.progress(phases, sizes) == (expected, steps)
+        kept, counted = tally.bytes_left(sizes), bytes_left(planned, judged, cluster, sizes, direction)
         assert [without_none(side) for side in kept] == [without_none(side) for side in counted]

@@ -46,7 +46,7 @@ def advance_of(
     opened = rebalance.record.loaded_run
     log_dirs = measure_log_dirs(opened.log_dirs if opened is not None else (), assessment.log_dirs, direction)
     tally = _tally_of(rebalance, cluster, direction)
-    progress, steps = tally.progress(assessment.statuses.phases, cluster, replica_bytes)
+    progress, steps = tally.progress(assessment.statuses.phases, replica_bytes)
     progress = progress.with_log_dirs(log_dirs)
     dir_rate, _ = log_dir_rate_of(rebalance)
     pace, eta = None, None
@@ -54,7 +54,7 @@ def advance_of(
     if assessment.step_block is None or progress.partitions_in_flight or log_dirs.in_flight:
         same = before.pace if before.direction is direction else None
         pace = same.follow(progress, now) if same else start_pace(progress, now)
-        into, out_of = tally.bytes_left(cluster, replica_bytes)
+        into, out_of = tally.bytes_left(replica_bytes)
         at_throttle = _longer(seconds_at_throttle(into, out_of, rates), seconds_at_rate(log_dirs.bytes_left, dir_rate))
         eta = seconds_left_range(progress, pace, at_throttle)
     return Advance(

@@ -5,10 +5,10 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import pytest
+from tests.fakes.counted_progress import measure
 from tests.fakes.found_by_rounds import found, recorded
 
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
-from kafka_rebalance.execution.progress import measure
 from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import Run

@@ -4,12 +4,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from tests.fakes.counted_progress import measure
 from tests.fakes.found_by_rounds import found, recorded, remembered
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, UNDO_ANNOTATION
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
-from kafka_rebalance.execution.progress import Progress, measure
+from kafka_rebalance.execution.progress import Progress
 from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run, RunOutcome

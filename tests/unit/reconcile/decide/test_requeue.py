@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 
 import pytest
+from tests.fakes.counted_progress import measure
 from tests.fakes.found_by_rounds import found, recorded, remembered
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
-from kafka_rebalance.execution.progress import measure
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import ClusterState, TopicPartition, replicas_of
