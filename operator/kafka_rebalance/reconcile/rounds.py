@@ -260,7 +260,8 @@ class Rounds:
         """Where each rebalance goes, whether it may start new steps, and the status of its partitions."""
         now = self._clock.now()
         opened = opened_of(self.rebalances)
-        moving = frozenset(tp for r in opened for tp in exempt_from_health_gate(r, look.observation.cluster.partitions))
+        unhealthy, partitions = vitals.partitions, look.observation.cluster.partitions
+        moving = frozenset(tp for r in opened for tp in exempt_from_health_gate(r, unhealthy, partitions))
         block_inputs = BlockInputs(
             now, vitals, moving, self.throttle.throttles, self._awaited, self._windows, stopped=self.stopped
         )

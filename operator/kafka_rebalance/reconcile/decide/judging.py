@@ -53,17 +53,20 @@ def skipped_partitions(rebalance: RebalanceView) -> dict[TopicPartition, Partiti
 
 
 def exempt_from_health_gate(
-    rebalance: RebalanceView, partitions: Mapping[TopicPartition, PartitionState]
+    rebalance: RebalanceView,
+    unhealthy: Mapping[TopicPartition, PartitionState],
+    partitions: Mapping[TopicPartition, PartitionState],
 ) -> Iterator[TopicPartition]:
-    """Partitions that the health gate ignores: those of the run in flight or above their replication factor.
+    """The unhealthy partitions that the health gate ignores: those of the run in flight or above their RF.
 
     And those that the plan skipped because they had no leader: spec.offlinePolicy Skip asks for that.
     """
     run = rebalance.record.loaded_run
     if run is None:
         return
-    for tp, status in rebalance.assessment.statuses.notable.items():
-        state, move = partitions.get(tp), run.move_of.get(tp)
+    notable = rebalance.assessment.statuses.notable
+    for tp in notable.keys() & unhealthy.keys():
+        status, state, move = notable[tp], partitions.get(tp), run.move_of.get(tp)
         if not status.started or status.phase not in _UNSETTLED or state is None or move is None:
             continue
         if state.in_flight or len(state.replicas) > max(len(move.origin), len(move.target)):

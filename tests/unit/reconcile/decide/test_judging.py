@@ -315,7 +315,13 @@ class TestInMotion:
         """A broker that dies must stop the rest of a plan over all partitions."""
         mine = found(rebalance(), statuses={tp(0): PartitionStatus(MovePhase.WAITING, started=started)})
         state = PartitionState(tp(0), "", replicas_of(*replicas), frozenset(), None, replicas_of(*adding))
-        assert set(exempt_from_health_gate(mine, {tp(0): state})) == ({tp(0)} if exempt else set())
+        assert set(exempt_from_health_gate(mine, {tp(0): state}, {tp(0): state})) == ({tp(0)} if exempt else set())
+
+    def test_only_the_unhealthy_ones_are_looked_at(self):
+        """The gate asks about no others, and a thousand partitions may be in flight."""
+        mine = found(rebalance(), statuses={tp(0): PartitionStatus(MovePhase.IN_FLIGHT, started=True)})
+        flying = PartitionState(tp(0), "", replicas_of(3, 1, 2), frozenset(), None, replicas_of(3))
+        assert set(exempt_from_health_gate(mine, {tp(1): flying}, {tp(0): flying})) == set()
 
     def test_what_the_plan_skipped_without_a_leader(self):
         """spec.offlinePolicy Skip: it would close the gate for as long as it is offline."""
@@ -323,4 +329,4 @@ class TestInMotion:
         run = mine.record.loaded_run
         skipped = (SkippedPartition(tp(7), Reason.NO_LEADER), SkippedPartition(tp(0), Reason.PINNED))
         recorded(mine, loaded_run=replace(run, plan=replace(run.plan, skipped=skipped)))
-        assert set(exempt_from_health_gate(mine, {})) == {tp(7)}
+        assert set(exempt_from_health_gate(mine, {}, {})) == {tp(7)}
