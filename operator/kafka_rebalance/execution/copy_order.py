@@ -144,13 +144,17 @@ class Traffic:
         """Count a copy that still lacks ``size`` bytes; ``chain``: as from ``chain_left``."""
         self.copies_into[destination] += 1
         self.load_into[destination] += size + 1
-        self.chained_into[destination] += chain > 0
-        self.longest_into[destination] = max(self.longest_into[destination], chain)
+        if chain > 0:
+            self.chained_into[destination] += 1
+            if chain > self.longest_into[destination]:
+                self.longest_into[destination] = chain
         if source is not None:
             self.copies_out_of[source] += 1
             self.load_out_of[source] += size + 1
-            self.chained_out_of[source] += chain > 0
-            self.longest_out_of[source] = max(self.longest_out_of[source], chain)
+            if chain > 0:
+                self.chained_out_of[source] += 1
+                if chain > self.longest_out_of[source]:
+                    self.longest_out_of[source] = chain
         if destination in self.room:
             self.room[destination] -= size
 
@@ -211,6 +215,8 @@ class Pipes:
         if not len(best) or self._busiest[best[0]] == _NEVER:
             return None
         for key in (self._into, self._out_of, self._smallness, self._head):
+            if len(best) == 1:
+                break
             best = best[key[best] == key[best].min()]
         return self._take(int(best[0]))
 

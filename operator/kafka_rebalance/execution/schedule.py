@@ -40,7 +40,8 @@ class RebalanceShare:
     broker that are not in flight; None: not known.
 
     What a caller keeps between rounds, and is found from the statuses without it: ``few`` of the statuses, among them
-    all in flight and all to be cancelled; the ``ready`` calls; the bytes ``coming`` to each broker at most.
+    all in flight, all that wait and all to be cancelled; the ``ready`` calls; the bytes ``coming`` to each broker at
+    most.
     """
 
     statuses: Mapping[TopicPartition, PartitionStatus]
@@ -55,7 +56,7 @@ class RebalanceShare:
 
     @property
     def unsettled(self) -> Mapping[TopicPartition, PartitionStatus]:
-        """With those in flight and those to be cancelled."""
+        """With those in flight, those that wait and those to be cancelled."""
         return self.statuses if self.few is None else self.few
 
 
@@ -102,7 +103,8 @@ def schedule(
     for tp in cluster.partitions if in_flight is None else in_flight:
         state = cluster.partitions[tp]
         if state.adding or state.removing:
-            turn = max((turn for turn in turns if tp in turn.share.statuses), key=lambda t: t.moves(tp), default=None)
+            mine = [turn for turn in turns if tp in turn.share.statuses]
+            turn = max(mine, key=lambda t: t.moves(tp)) if len(mine) > 1 else next(iter(mine), None)
             usage.count_in_flight(state, turn)
             if copying:
                 usage.count_traffic(state, turn, replica_bytes)
@@ -136,8 +138,7 @@ class _Usage:
     def count_traffic(self, state: PartitionState, turn: "_Turn | None", replica_bytes: ReplicaBytes) -> None:
         """Count the bytes that its copies still lack."""
         tp = state.tp
-        size = turn.share.sizes.get(tp, 0) if turn else 0
-        left = turn.chain_left(tp, state) if turn else 0
+        size, left = turn.size_and_chain(tp, state) if turn else (0, 0)
         for broker in state.adding:
             arrived = size if broker in state.isr else min(size, replica_bytes.get((tp, broker), 0))
             self.traffic.add(state.leader, broker, size - arrived, left)
@@ -192,14 +193,15 @@ class _Turn:
     def count_in_flight(self, tp: TopicPartition, copies: int) -> None:
         """Count one of the share's partitions that Kafka is reassigning with this number of copies."""
         self._budget.replicas += copies
-        status = self.share.statuses[tp]
-        if status.phase is MovePhase.WAITING and status.started:
+        status = self.share.unsettled.get(tp)
+        if status is not None and status.phase is MovePhase.WAITING and status.started:
             self._count(tp, leads=False)  # ours, and cannot be cancelled now; a foreign one does not count
 
-    def chain_left(self, tp: TopicPartition, state: PartitionState | None) -> int:
-        """``copy_order.chain_left`` of one of the share's partitions."""
+    def size_and_chain(self, tp: TopicPartition, state: PartitionState | None) -> tuple[int, int]:
+        """The bytes of one replica of one of the share's partitions, and its ``copy_order.chain_left``."""
         share = self.share
-        return chain_left(state, share.goals.get(tp, ()), share.sizes.get(tp, 0), share.limits.parallel_replicas)
+        size = share.sizes.get(tp, 0)
+        return size, chain_left(state, share.goals.get(tp, ()), size, share.limits.parallel_replicas)
 
     def orders(self, *, copying: bool) -> Orders:
         """The calls to send. Everything in flight, of all shares, must be counted before."""
@@ -326,7 +328,7 @@ class _Turn:
             limits.per_broker_out,
             self._usage.reserved,
             share.kept_free,
-            lambda tp: self.chain_left(tp, states.get(tp)),
+            lambda tp: self.size_and_chain(tp, states.get(tp))[1],
         )
 
     def _send(self, tp: TopicPartition) -> None:
