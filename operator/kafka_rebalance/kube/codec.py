@@ -48,8 +48,7 @@ def pack(value: Any, level: int = _QUICK) -> bytes:
     return _zipped(_text(value), level)
 
 
-def _text(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+_text = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 
 def _zipped(text: str, level: int) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from kafka_rebalance.execution.disk_space import DiskSpace
 from kafka_rebalance.execution.health_gate import is_unhealthy, unhealthy
@@ -39,6 +39,10 @@ class ReplicaSizes(Mapping[ReplicaKey, int]):
         """Faster than by the exception of a missing key."""
         tp, broker = key
         return self._of.get(broker, _NOTHING).get(tp, default)
+
+    def __contains__(self, key: object) -> bool:
+        tp, broker = cast("ReplicaKey", key)
+        return tp in self._of.get(broker, _NOTHING)
 
     def __getitem__(self, key: ReplicaKey) -> int:
         tp, broker = key
