@@ -216,6 +216,12 @@ class KafkaCluster:
             self._launch(broker)
         self.wait_ready()
 
+    def replace(self, broker: int) -> None:
+        """Start another broker with the id of a dead one and empty log directories."""
+        for data in self.log_dirs_of(broker):
+            shutil.rmtree(data)
+        self.start_brokers(broker)
+
     def restart(self, *brokers: int) -> None:
         """Controlled shutdown and start, one broker at a time."""
         for broker in brokers:

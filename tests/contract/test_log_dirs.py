@@ -64,7 +64,7 @@ class TestPlacement:
 
     async def test_a_dir_for_a_replica_that_is_not_there_yet(self, new_replica: NewReplica, admin: KafkaAdmin) -> None:
         """Refused, and kept all the same: the replica is created there when it is assigned to the broker."""
-        for number in range(3):
+        for number in (2, 2, 2, 1):
             replica = new_replica()
             assert replica.move(number, broker=2) is kafka_errors.ReplicaNotAvailableError
             assert await admin.alter_reassignments({replica.tp: replicas_of(1, 2)}) == {replica.tp: AlterCode.OK}

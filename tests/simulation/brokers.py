@@ -207,6 +207,12 @@ class SimulatedKafka(SimulatedController):
                 self._set(tp, isr=state.isr)
         self._moves.set()
 
+    def wipe(self, broker):
+        """A dead broker is replaced by one without data (`test_replaced_broker.py`)."""
+        for tp, b in self.held:
+            if b == broker:
+                self.held[tp, b] = 0
+
     def _serves(self, broker, _tp):
         """Whether the broker can lead the partition, or catch up."""
         return broker in self.brokers

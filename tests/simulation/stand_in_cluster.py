@@ -34,7 +34,7 @@ class StandInCluster:
         draw = random.Random(line)
         faults = SimpleNamespace(stale=lambda: draw.random() < 0.5)
         judge = Unjudged()
-        judge.log_dirs = Unjudged()
+        judge.log_dirs, judge.statuses = Unjudged(), SimpleNamespace(made={})
         world = SimpleNamespace(loop=loop, faults=faults, judge=judge, log_dir_random=draw)
         self.kafka = kind(world, racks, line=line, racks=racks)
         self.kafka.files |= {(BrokerId(b), name): value for name, value in (files or {}).items() for b in racks}
@@ -68,6 +68,10 @@ class StandInCluster:
     def start_brokers(self, *brokers):
         for b in brokers:
             self.kafka.come_back(BrokerId(b), missed=False)
+
+    def replace(self, broker):
+        self.kafka.wipe(BrokerId(broker))
+        self.start_brokers(broker)
 
     def restart(self, *brokers):
         self.kill9(*brokers)

@@ -13,6 +13,7 @@ from tests.contract import (
     test_outage,
     test_reassignment,
     test_redirect,
+    test_replaced_broker,
     test_throttling,
     test_topics,
 )
@@ -72,6 +73,10 @@ class TestAround(test_outage.TestAround):
 
 
 class TestReturned(test_outage.TestReturned):
+    pass
+
+
+class TestReplaced(test_replaced_broker.TestReplaced):
     pass
 
 
