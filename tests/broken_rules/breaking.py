@@ -44,7 +44,7 @@ class Outcome:
 def break_rule(broken: BrokenRule) -> Outcome:
     """Break the rule in a copy, and run the tests that have to fail."""
     started = time.monotonic()
-    with _copy() as copy:
+    with copy_of_the_tree() as copy:
         file = copy / PACKAGE / broken.file
         file.write_text(break_text(broken, file.read_text()))
         code, output = _run(copy, broken.caught_by)
@@ -67,13 +67,13 @@ def break_text(broken: BrokenRule, text: str) -> str:
 
 def unbroken(rules: Iterable[BrokenRule]) -> str:
     """The tests of these rules that fail although nothing is broken; empty where all pass."""
-    with _copy() as copy:
+    with copy_of_the_tree() as copy:
         code, output = _run(copy, list(dict.fromkeys(test for broken in rules for test in broken.caught_by)))
     return "" if code == _PASSED else output[-2000:]
 
 
 @contextmanager
-def _copy() -> Iterator[Path]:
+def copy_of_the_tree() -> Iterator[Path]:
     """A directory with the files of the working tree that git does not ignore, until the end of the with."""
     with tempfile.TemporaryDirectory(prefix="broken-rule-") as made:
         copy = Path(made).resolve()

@@ -6,7 +6,7 @@ import json
 from tests.fakes.kube_in_memory import KubeInMemory
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
-from kafka_rebalance.kube.api_errors import Conflict
+from kafka_rebalance.kube.api_errors import Conflict, Terminating
 from kafka_rebalance.kube.merge_patch import merge_patch
 
 
@@ -43,8 +43,18 @@ class SimulatedKube(KubeInMemory):
         return True
 
     async def create_event(self, kind, about, reason, message, *, warning=False):
+        if about.namespace in self.terminating_namespaces:
+            raise Terminating(f"events is forbidden: namespace {about.namespace} is being terminated")
         self.told.setdefault(about.uid, []).append((str(reason), message))
         self.world.note(f"event {about.namespace}/{about.name}: {reason}: {message[:300]}")
+
+    def changed_by_a_rival(self, key):
+        """Another controller labels the resource between a reading and a write of the operator."""
+        found = self.resources.get(tuple(key))
+        if found is not None:
+            labels = found["metadata"].setdefault("labels", {})
+            labels["touched"] = str(int(labels.get("touched", "0")) + 1)
+            self._touch(found)
 
     def _touch(self, body):
         super()._touch(body)
@@ -67,5 +77,7 @@ class SimulatedKube(KubeInMemory):
         return put
 
     def _tell(self, plural, body, *, deleted):
+        if plural == REBALANCES:
+            self.world.judge.statuses.edited(body)
         for process in self.world.processes:
             process.changed(plural, body, deleted=deleted)

@@ -136,6 +136,7 @@ class SimulatedKafka(SimulatedController):
         isr = frozenset(b for b in held if b in self.brokers)
         leader = next((b for b in held if b in isr), None)
         self.states[tp] = PartitionState(tp, topic_id, held, isr, leader)
+        self.world.judge.statuses.made[tp] = self.world.loop.now
         self.bytes_of[tp] = size
         for b in held:
             self.held[tp, b] = size

@@ -31,6 +31,10 @@ class SimulatedController(KafkaInMemory):
         self.stuck_overlap = line >= STUCK_OVERLAP
         self.controller_epoch = 1
 
+    def at_listener(self, _host, info):
+        """The cluster as clients of this host see it."""
+        return info
+
     @property
     def info(self):
         level = _LEVELS[self.line]

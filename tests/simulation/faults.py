@@ -15,6 +15,10 @@ class Fate:
     lost_before: bool = False
     lost_after: bool = False
     patience: float = 0.0
+    late: float | None = None
+    """Seconds after which the request is carried out although its sender has given up; None: never."""
+    busy: bool = False
+    """Whether the API server answers 429."""
 
 
 class Faults:
@@ -46,3 +50,34 @@ class Faults:
 
     def watch_delay(self):
         return 0.001 if self.calm else self.world.random.choice((0.001, 0.001, 0.01, 0.3, 3.0))
+
+    def rival(self):
+        """Whether somebody changes a resource just before it is written."""
+        return False
+
+
+class MoreFaults(Faults):
+    """Also busy servers, rivals, and requests that are carried out late. These have a separate random stream."""
+
+    def __init__(self, world):
+        super().__init__(world)
+        self.more = world.fault_random
+        self.busy = self.more.choice((0.0, 0.0, 0.02, 0.2))
+        self.rivals = self.more.choice((0.0, 0.05, 0.3))
+        self.hung_until = 0.0
+        """The controller answers nothing until then (`test_failures.py::TestControllerLost`)."""
+
+    def fate(self, process, server, write):
+        fate, more = super().fate(process, server, write), self.more
+        if self.calm or fate.lost_before:
+            return fate
+        if server == "kube" and more.random() < self.busy:
+            return Fate(fate.there, fate.back, busy=True)
+        if server == "kafka" and write and self.world.loop.now < self.hung_until:
+            left = self.hung_until - self.world.loop.now
+            late = left + more.uniform(0, 0.5) if more.random() < 0.6 else None
+            return Fate(fate.there, fate.back, lost_before=True, patience=more.uniform(3.0, 8.0), late=late)
+        return fate
+
+    def rival(self):
+        return not self.calm and self.more.random() < self.rivals

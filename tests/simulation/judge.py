@@ -12,10 +12,11 @@ from tests.simulation.conditions import message, ready
 from tests.simulation.leftover_judge import LeftoverJudge
 from tests.simulation.log_dir_judge import LogDirJudge
 from tests.simulation.process import at_once
+from tests.simulation.status_judge import StatusJudge
 
 from kafka_rebalance.api.execution_spec import BETWEEN_LOG_DIRS
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REBALANCES
-from kafka_rebalance.execution.list_budget import MOST_BYTES
+from kafka_rebalance.execution import list_budget
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LIST_NAMES
 from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.kube.binding_store import BindingStore
@@ -66,6 +67,7 @@ class Judge:
         self.log_dirs = LogDirJudge(world, self)
         self.cancels = CancelJudge(world, self)
         self.leftovers = LeftoverJudge(world, self)
+        self.statuses = StatusJudge(world, self)
 
     def breach(self, text):
         self.world.note(f"BROKEN: {text}")
@@ -106,11 +108,12 @@ class Judge:
         before = self.inherited[run.uid].get((tp, state.topic_id), state.replicas)
         self.first[run.uid, run.run_id].setdefault((tp, state.topic_id), before)
         self.log_dirs.taken_away(run, state, to)
-        self._in_sync_after(what, tp, to, seen)
+        self._in_sync_after(what, tp, to, seen, origin)
         if to is None:
             self.cancels.ordered(what, tp, seen, known_to(plan.get(tp), origin))
         else:
             self._places(what, tp, to, seen, run, plan, origin)
+            self.statuses.ordered(what, run, plan.get(tp), set(to) - set(seen.replicas))
             if set(to) - set(seen.replicas):
                 self._throttled(what, tp, to, seen, run, client)
             self.ours[tp] = run.uid
@@ -136,10 +139,8 @@ class Judge:
     def _note_end(self, run):
         """A success keeps its cordons, even if its resource is edited or deleted before its status says so.
 
-        An abandoned run leaves its cordons too. Its event may be missing, because it is sent after the record. The
-        record may no longer name the brokers, if the cluster of the run is not known.
-
-        What was taken over goes back to where it was before both, until a run of the successor has ended.
+        An abandoned run leaves its cordons too. The record may no longer name the brokers, if the cluster of the run is
+        not known. What was taken over goes back to where it was before both, until a run of the successor has ended.
         """
         key = run.uid, run.run_id
         if run.open:
@@ -226,8 +227,8 @@ class Judge:
             self.origins[key] = dict(at_once(store.load(uid, run_id)) or {})
         return self.origins[key]
 
-    def _in_sync_after(self, what, tp, to, seen):
-        """No order of ours leaves fewer in sync than min.insync.replicas, or than were in sync if those are fewer."""
+    def _in_sync_after(self, what, tp, to, seen, origin):
+        """No order of ours leaves fewer in sync than min.insync.replicas, or than were found if those are fewer."""
         if to is None:
             left = set(seen.replicas) - set(seen.adding)
             after = seen.isr & left
@@ -236,7 +237,7 @@ class Judge:
             left = seen.isr & set(to)
             if not left:
                 self.breach(f"{what}: keeps no replica in sync; read {shown(seen)}")
-        least = min(self.world.min_insync(tp.topic), len(seen.isr))
+        least = min(self.world.min_insync(tp.topic), len(seen.isr), len(origin.replicas))
         if len(after) < least:
             self.breach(f"{what}: leaves {sorted(after)} in sync, and {least} are required; read {shown(seen)}")
 
@@ -311,7 +312,7 @@ class Judge:
         self.world.note(f"{client.process} configures {where}: {[(o.name, str(o.op), o.value) for o in operations]}")
         for name in LIST_NAMES:
             value = self.world.kafka.values.get((where, name), "")
-            if len(value) > MOST_BYTES:
+            if len(value) > list_budget.MOST_BYTES:
                 self.breach(f"{name} of {where} has {len(value)} bytes")
 
     # Results ---------------------------------------------------------------------------------------------------------
@@ -333,6 +334,7 @@ class Judge:
     def reported(self, plural, body):
         if plural != REBALANCES:
             return
+        self.statuses.reported(body)
         reason = ready(body)
         name, uid = body["metadata"]["name"], body["metadata"]["uid"]
         if reason != self.world.said.get(uid):

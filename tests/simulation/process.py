@@ -10,6 +10,7 @@ from functools import partial
 
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kube.api_errors import from_response
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.kube.lease import LEASE_NAME, LeaseHolder
 from kafka_rebalance.reconcile.supervisor import Supervisor
@@ -17,6 +18,7 @@ from kafka_rebalance.reconcile.supervisor import Supervisor
 CURRENT = contextvars.ContextVar("process", default=None)
 _READS_OF_KUBE = ("get", "list", "read", "namespace_labels", "terminating")
 _RECORDS = ("create_config_map", "replace_config_map")
+_WRITES_OF_RESOURCES = ("patch", "patch_status", "patch_finalizers", "delete_resource")
 _LONG_SECONDS = 45.0
 """Longer than another operator waits for the Lease."""
 
@@ -55,6 +57,7 @@ class OperatorProcess:
         self.running.set()
         self._unseen = []
         self._seen_until = 0.0
+        self._blind_until = 0.0
         self.watching = False
         self.supervisor = None
         self.read = {}
@@ -67,10 +70,16 @@ class OperatorProcess:
         self.fence = Fence(self.lease.is_leader)
         self.context = contextvars.copy_context()
         self.context.run(CURRENT.set, self)
-        self.context.run(lambda: world.loop.create_task(self._main()))
+        self.context.run(lambda: world.loop.create_task(self._main()).add_done_callback(self._ended))
 
     def __repr__(self):
         return self.identity
+
+    def _ended(self, main):
+        """An error ends the process, as any other end of it."""
+        if not main.cancelled() and main.exception() is not None:
+            self.world.note(f"{self} ends: {main.exception()!r}")
+        self.kill()
 
     async def _main(self):
         """As `app.process`, without probes and signals."""
@@ -96,10 +105,19 @@ class OperatorProcess:
 
     def changed(self, plural, body, *, deleted):
         """The watch delivers all changes in order, sooner or later."""
-        if self.alive and self.watching:
+        if self.alive and self.watching and self.world.loop.now >= self._blind_until:
             self._seen_until = max(self._seen_until + 1e-6, self.world.loop.now + self.world.faults.watch_delay())
             body = self.world.kube.copy(body)
             self.world.loop.call_at(self._seen_until, self._see, plural, body, deleted, context=self.context)
+
+    def expire_watch(self, seconds):
+        """The watch has expired (410): what changes meanwhile is not delivered, and then everything is listed again."""
+        self._blind_until = self.world.loop.now + seconds
+        self.world.loop.call_at(self._blind_until, self._list_again)
+
+    def _list_again(self):
+        for (plural, _, _), body in sorted(self.world.kube.resources.items()):
+            self.changed(plural, body, deleted=False)
 
     def _see(self, plural, body, deleted):
         if not self.running.is_set():
@@ -172,6 +190,10 @@ class OperatorProcess:
 
     async def _deliver(self, server, name, act, fate):
         await asyncio.sleep(fate.there)
+        if fate.busy:
+            raise from_response(name, 429, b"")
+        if fate.late is not None:
+            self.world.loop.call_later(fate.late, self._carry_out_late, server, name, act)
         if fate.lost_before:
             await asyncio.sleep(fate.patience)
             raise _no_answer(server, name)
@@ -182,6 +204,11 @@ class OperatorProcess:
             await asyncio.sleep(fate.patience)
             raise _no_answer(server, name)
         return answer
+
+    def _carry_out_late(self, server, name, act):
+        self.world.note(f"{server}.{name} of {self} is carried out late")
+        act()
+        self.world.judge.look()
 
 
 def _no_answer(server, name):
@@ -216,6 +243,8 @@ class _KubeOf:
 
         def act():
             kube.by = process
+            if name in _WRITES_OF_RESOURCES and process.world.faults.rival():
+                kube.changed_by_a_rival(arguments[:3])
             return at_once(getattr(kube, name)(*arguments, **options))
 
         answer = await process.request("kube", name, act, write=write, before=before)
@@ -238,7 +267,7 @@ class KafkaOf:
 
     async def describe_cluster(self):
         self.rounds_began = [self.rounds_began[1], self._process.world.loop.now]
-        return await self._read("describe_cluster")
+        return self._kafka.at_listener(self.host, await self._read("describe_cluster"))
 
     async def describe_partitions(self, topics=None, listed=None):
         """Two sources, no snapshot, as the adapter: the controller's listing, then the metadata of a broker."""

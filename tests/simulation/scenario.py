@@ -45,6 +45,16 @@ class Scenario:
             (1, self.connection),
         ]
 
+    def calm_down(self):
+        """The end of what others have begun."""
+
+    def waits_for_good(self, _body, _reason):
+        """Whether nothing will happen for the resource, and it says why."""
+        return False
+
+    def allow_all(self):
+        """From now on every request is permitted."""
+
     # The world at the start --------------------------------------------------------------------------------------
 
     def prepare(self):

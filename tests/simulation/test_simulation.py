@@ -1,6 +1,7 @@
 """The whole operator against a simulated cluster and API server: seeds 0 to 199, each with its own faults.
 
-The same seeds with brokers that have several log dirs. And seeds that have failed once.
+The same seeds with brokers that have several log dirs, and half of them with more faults. And seeds that have failed
+once.
 """
 
 import os
@@ -8,10 +9,11 @@ import subprocess
 import sys
 
 import pytest
+from tests.simulation.world import Kind
 
-SEEDS = 200
 AT_ONCE = 25
-LOG_DIRS = ("--log-dirs",)
+SEEDS = {Kind.USUAL: 200, Kind.LOG_DIRS: 200, Kind.MORE_FAULTS: 100}
+RANGES = [(kind, first) for kind, count in SEEDS.items() for first in range(0, count, AT_ONCE)]
 FAILED_ONCE = {
     235: "the judge: deleted between its success and the status that says so, which leaves a cordon",
     559: "a KafkaConnection was refused for an hour, since the topics on record had been created again",
@@ -45,35 +47,43 @@ FAILED_ONCE_WITH_LOG_DIRS = {
     120427: "the round that put a plan aside began its moves between log dirs, which the next plan did not know",
     120911: "the judge: a topic that was created again with the same list is not that of the plan",
 }
+FAILED_ONCE_WITH_MORE_FAULTS = {
+    51: "the judge: others had lowered a replication factor below min.insync.replicas before the run",
+}
 
 
-@pytest.mark.parametrize("more", [(), LOG_DIRS], ids=["", "log dirs"])
-@pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
-def test_no_rule_is_broken(first, more):
+@pytest.mark.parametrize(("kind", "first"), RANGES, ids=str)
+def test_no_rule_is_broken(kind, first):
     """All that begin there."""
-    no_failure(f"{first}-{first + AT_ONCE - 1}", *more)
+    no_failure(f"{first}-{first + AT_ONCE - 1}", kind)
 
 
 @pytest.mark.parametrize(
-    ("seeds", "more"), [(FAILED_ONCE, ()), (FAILED_ONCE_WITH_LOG_DIRS, LOG_DIRS)], ids=["", "log dirs"]
+    ("kind", "seeds"),
+    [
+        (Kind.USUAL, FAILED_ONCE),
+        (Kind.LOG_DIRS, FAILED_ONCE_WITH_LOG_DIRS),
+        (Kind.MORE_FAULTS, FAILED_ONCE_WITH_MORE_FAULTS),
+    ],
+    ids=("usual", "log dirs", "more faults"),
 )
-def test_seeds_that_failed_once(seeds, more):
+def test_seeds_that_failed_once(kind, seeds):
     """It does not fail again."""
-    no_failure(",".join(map(str, seeds)), *more)
+    no_failure(",".join(map(str, seeds)), kind)
 
 
-def no_failure(seeds, *more):
+def no_failure(seeds, kind):
     """In a process of its own: a seed replays only with a fixed order of sets."""
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    command = [sys.executable, "-m", "tests.simulation", seeds, *more]
+    command = [sys.executable, "-m", "tests.simulation", seeds, *kind.options]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("more", [(), LOG_DIRS], ids=["", "log dirs"])
-def test_a_seed_replays(more):
+@pytest.mark.parametrize("kind", Kind, ids=str)
+def test_a_seed_replays(kind):
     """Two runs of a seed are the same, to the last request."""
-    command = [sys.executable, "-m", "tests.simulation", "3", *more]
+    command = [sys.executable, "-m", "tests.simulation", "3", *kind.options]
     runs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)]
     traces = [run.rpartition("\n0 failed")[0] for run in runs]
     assert len(traces[0].splitlines()) > 10

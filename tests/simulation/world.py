@@ -5,22 +5,27 @@ import contextlib
 import logging
 import random
 import uuid
+from enum import Enum
 from unittest.mock import patch
 
 from tests.simulation.api_server import SimulatedKube
 from tests.simulation.brokers import SimulatedKafka
 from tests.simulation.conditions import message, ready
-from tests.simulation.faults import Faults
+from tests.simulation.fault_scenario import FaultScenario
+from tests.simulation.faults import Faults, MoreFaults
 from tests.simulation.judge import Judge
 from tests.simulation.log_dir_scenario import LogDirScenario
 from tests.simulation.log_dirs import KafkaWithLogDirs
 from tests.simulation.other_tools import OtherTools
 from tests.simulation.process import OperatorProcess, at_once, task_factory
 from tests.simulation.scenario import Scenario
+from tests.simulation.troubled_brokers import TroubledKafka
 from tests.simulation.virtual_time import NothingMoves, VirtualClock, VirtualLoop
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.execution import list_budget
 from kafka_rebalance.kube.binding_store import BindingStore
+from kafka_rebalance.model.kafka_version import RECORDED
 
 LAST_SECONDS = 1800.0
 """So long after all faults have ended, everything that was asked for has ended too."""
@@ -31,17 +36,40 @@ ENDED = {
 }  # fmt: skip
 
 
+class Kind(Enum):
+    """Of a world; the value is its option on the command line."""
+
+    USUAL = ""
+    LOG_DIRS = "--log-dirs"
+    MORE_FAULTS = "--more-faults"
+
+    @property
+    def options(self):
+        """On the command line."""
+        return [self.value] if self.value else []
+
+
+_PARTS = {
+    Kind.USUAL: (Faults, SimulatedKafka, Scenario),
+    Kind.LOG_DIRS: (Faults, KafkaWithLogDirs, LogDirScenario),
+    Kind.MORE_FAULTS: (MoreFaults, TroubledKafka, FaultScenario),
+}
+
+
 class World:
     """``broken`` after `run`: the rules that were broken. ``trace``: what happened, with the time of each.
 
-    ``log_dirs``: brokers have several, with additional events from ``log_dir_random``. Worlds without log dirs stay the
-    same.
+    ``kind``: with log dirs, brokers have several, with additional events from ``log_dir_random``; with more faults,
+    there are additional events from ``fault_random``. Worlds of another kind stay the same. ``only``: the numbers of
+    the events that happen; None: all.
     """
 
-    def __init__(self, seed, *, log_dirs=False):
-        self.seed = seed
+    def __init__(self, seed, kind=Kind.USUAL, only=None):
+        self.seed, self.kind, self.only = seed, kind, only
         self.random = random.Random(seed)
-        self.with_log_dirs, self.log_dir_random = log_dirs, random.Random(f"log dirs {seed}")
+        self.log_dir_random = random.Random(f"log dirs {seed}")
+        self.fault_random = random.Random(f"more faults {seed}")
+        self.happened = 0
         self.trace = []
         self.loop = VirtualLoop()
         self.loop.set_task_factory(task_factory)
@@ -50,12 +78,15 @@ class World:
         self.processes = []
         self._started = 0
         self.judge = Judge(self)
-        self.faults = Faults(self)
+        faults, kafka, scenario = _PARTS[kind]
+        self.faults = faults(self)
         count = self.random.randint(4, 6)
         racks = {b: "abc"[b % 3] for b in range(1, count + 1)} if self.random.random() < 0.3 else {}
         self.kube = SimulatedKube(self)
-        kafka, scenario = (KafkaWithLogDirs, LogDirScenario) if log_dirs else (SimulatedKafka, Scenario)
-        self.kafka = kafka(self, range(1, count + 1), line="4.3" if self.random.random() < 0.6 else "3.9", racks=racks)
+        line = "4.3" if self.random.random() < 0.6 else "3.9"
+        if kind is Kind.MORE_FAULTS:
+            line = self.fault_random.choice(RECORDED)
+        self.kafka = kafka(self, range(1, count + 1), line=line, racks=racks)
         self.scenario = scenario(self)
 
     @property
@@ -68,7 +99,7 @@ class World:
     def run(self):
         """Until the end, or until a rule is broken."""
         asyncio.set_event_loop(self.loop)
-        with patch.object(uuid, "uuid4", lambda: uuid.UUID(int=self.random.getrandbits(128), version=4)):
+        with self._short_lists(), patch.object(uuid, "uuid4", self._uuid):
             main = self.loop.create_task(self._main())
             try:
                 self.loop.run_until_complete(main)
@@ -84,6 +115,16 @@ class World:
                 self.loop.close()
                 asyncio.set_event_loop(None)
         return self.broken
+
+    def _uuid(self):
+        return uuid.UUID(int=self.random.getrandbits(128), version=4)
+
+    def _short_lists(self):
+        """With more faults, the lists of throttled replicas are often full."""
+        if self.kind is not Kind.MORE_FAULTS or self.fault_random.random() < 0.6:
+            return contextlib.nullcontext()
+        self.note("lists of throttled replicas hold 40 bytes")
+        return patch.multiple(list_budget, MOST_BYTES=40, _STEP_BYTES=8)
 
     async def _main(self):
         copying = self.loop.create_task(self.kafka.copy_on())
@@ -131,9 +172,10 @@ class World:
         pace = self.random.choice((0.5, 2, 4))
         for _ in range(self.random.choice((2, 4, 8, 16))):
             await self._sleep(self.random.expovariate(1 / pace))
-            happened = self.random.choices(happenings, weights)[0]()
-            if happened:
-                self.note(f"*** {happened}")
+            happening = self.random.choices(happenings, weights)[0]
+            if self.only is None or self.happened in self.only:
+                self.note(f"*** {self.happened}: {happening() or f'no {happening.__name__}'}")
+            self.happened += 1
 
     async def _sleep(self, seconds):
         await asyncio.sleep(seconds)
@@ -159,6 +201,7 @@ class World:
             process.cut_off.clear()
             process.kill_after, process.pause_after_record = None, False
             process.resume()
+        self.scenario.calm_down()
         OtherTools(self).remove_rates()
         for (plural, namespace, name), body in list(self.kube.resources.items()):
             if plural == REBALANCES and body["spec"]["execution"]["suspend"]:
@@ -173,12 +216,13 @@ class World:
 
     def _undoes_at_the_end(self):
         """Only with log dirs. At the end, because few rebalances have succeeded before."""
-        undone = self.scenario.undo() if self.with_log_dirs and self.log_dir_random.random() < 0.5 else None
+        undone = self.scenario.undo() if self.kind is Kind.LOG_DIRS and self.log_dir_random.random() < 0.5 else None
         if undone is not None:
             self.note(f"*** {undone}")
         return undone is not None
 
     async def _all_gone(self):
+        self.scenario.allow_all()
         await self._delete_all(REBALANCES, REASSIGNMENT_THROTTLES)
         await self._delete_all(CONNECTIONS)
         await self._until(self._idle, "the engine or its binding does not end")
@@ -205,7 +249,8 @@ class World:
             return False
         if reason == "AwaitingApproval":
             self._approve(metadata, body)
-        return reason in ENDED and body["status"].get("observedGeneration") == metadata["generation"]
+        ended = reason in ENDED or self.scenario.waits_for_good(body, reason)
+        return ended and body["status"].get("observedGeneration") == metadata["generation"]
 
     def _make_room(self):
         """Frees disk space, as a user would for a rebalance that waits for it."""
@@ -249,10 +294,10 @@ class RuleBroken(Exception):
     """The world need not go on."""
 
 
-def simulate(seed, *, log_dirs=False):
+def simulate(seed, kind=Kind.USUAL, only=None):
     """The world after its end."""
     logging.disable(logging.CRITICAL)
-    world = World(seed, log_dirs=log_dirs)
+    world = World(seed, kind, only)
     with contextlib.suppress(RuleBroken):
         world.run()
     return world

@@ -1,0 +1,67 @@
+"""The rules of the judge for what a resource asks for and what its status says: approvals, drained brokers, reasons."""
+
+from collections import defaultdict
+
+from tests.simulation.conditions import message, ready
+
+from kafka_rebalance.reasons import Reason
+
+_UNREAD_SECONDS = 60.0
+"""How long an edit may not have reached the operator yet."""
+_REASONS = {str(reason) for reason in Reason}
+
+
+class StatusJudge:
+    """``judge``: it knows what others have moved."""
+
+    def __init__(self, world, judge):
+        self.world, self.judge = world, judge
+        self._approvals = defaultdict(list)
+        """By uid, ``spec.approval`` and the time from which on it was so."""
+        self.made = {}
+        """When each partition was created."""
+        self._empty = set()
+        """The uids whose brokers are said to be drained."""
+
+    def edited(self, body):
+        """The API server has a new version of the resource."""
+        known, approval = self._approvals[body["metadata"]["uid"]], body["spec"].get("approval", {})
+        if not known or known[-1][1] != approval:
+            known.append((self.world.loop.now, approval))
+
+    def ordered(self, what, run, row, added):
+        """A copy of a plan that has to be approved starts only with its approval."""
+        if run.undo or row is None or not added or not added <= set(row.target) - set(row.current):
+            return
+        body = self.world.body_of(run.uid)
+        if body is None or "deletionTimestamp" in body["metadata"]:
+            return
+        since = self.world.loop.now - _UNREAD_SECONDS
+        known = self._approvals[run.uid]
+        lately = [approval for at, approval in known if at >= since] + [a for at, a in known if at < since][-1:]
+        if not any(a.get("policy") != "Manual" or a.get("planHash") == run.plan_hash for a in lately):
+            self.judge.breach(f"{what}: {run.name} needs the approval of {run.plan_hash}, and has {lately[-1]}")
+
+    def reported(self, body):
+        """Every state has a reason and a message; drained brokers are empty."""
+        reason, name = ready(body), body["metadata"]["name"]
+        if reason not in _REASONS or not message(body):
+            self.judge.breach(f"{name} is {reason} without a reason and a message")
+        self._drained(body)
+
+    def _drained(self, body):
+        """At the moment when the condition becomes true."""
+        uid, conditions = body["metadata"]["uid"], body.get("status", {}).get("conditions", ())
+        if not any(c["type"] == "Drained" and c["status"] == "True" for c in conditions):
+            self._empty.discard(uid)
+        elif uid not in self._empty:
+            self._empty.add(uid)
+            for tp, state in self.world.kafka.states.items():
+                here = set(body["spec"].get("brokers", {}).get("decommission", ())) & set(state.replicas)
+                if here and not self._changed_lately(tp):
+                    name = body["metadata"]["name"]
+                    self.judge.breach(f"{name} says that {sorted(here)} are drained, and {tp} is on {state.replicas}")
+
+    def _changed_lately(self, tp):
+        changed = max(self.judge.foreign.get(tp, -_UNREAD_SECONDS), self.made.get(tp, -_UNREAD_SECONDS))
+        return self.world.loop.now - changed <= _UNREAD_SECONDS
