@@ -4,19 +4,23 @@ Every user of a topic knows its id. When the KafkaConnection of the cluster take
 at that server must not change the brokers of the cluster.
 """
 
+from dataclasses import replace
+
 import pytest
 from tests.fakes.shared_clusters import REF
+from tests.fakes.stopped_clock import NOON
 from tests.unit.reconcile.test_supervisor_collisions import follow
 from tests.unit.reconcile.test_supervisor_cordons import Cordoning
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, FINALIZER, REBALANCES
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, REPLICATION_RATES
 from kafka_rebalance.kube.binding_store import BindingStore
-from kafka_rebalance.kube.store import LedgerStore
+from kafka_rebalance.kube.store import LedgerStore, RunStore
 from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reconcile.act.cordoning import CONFIG
 from kafka_rebalance.reconcile.engines import Engines
@@ -144,6 +148,29 @@ class TestReassignments:
         world.edit(REBALANCES, "evil", "r", kafka=REF)
         await world.until(lambda: world.state("evil") == "ConnectionNotPermitted")
         await world.deleted("evil")
+        assert world.real.flying == {"own-0"}
+
+    async def test_nor_by_a_resource_that_takes_its_run_over(self, world):
+        """It had no run of its own yet when the KafkaConnection was created, for instance because its plan failed."""
+        await claimed(world, {"unlimited": True})
+        state = (await world.servers["evil"].describe_partitions())[OWN]
+        world.real.slow = {BrokerId(4)}
+        await world.real.alter_reassignments({OWN: [b for b in state.replicas if b not in state.removing]})
+        await world.supervisor.stop()
+        heir = world.create("evil", "evil", "heir", topics={"include": ["no-such-topic"]})
+        world.kube.resources[REBALANCES, "evil", "heir"]["metadata"]["finalizers"] = [FINALIZER]
+        (run,) = await RunStore(world.kube).list_all()
+        handed_over = replace(run, closed_at=NOON, outcome=RunOutcome.ABANDONED, successor=heir["metadata"]["uid"])
+        await RunStore(world.kube).save(handed_over)
+        del world.kube.resources[REBALANCES, "evil", "r"]
+        world.begin()
+        world.connection(names=["a"])
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        world.see("evil")
+        await world.until(lambda: world.state("evil", "heir") == "ClusterOwnedElsewhere")
+        body = world.kube.delete(REBALANCES, "evil", "heir", world.clock.at.isoformat())
+        world.supervisor.rebalance_seen(body, deleted=False)
+        await world.until(lambda: (REBALANCES, "evil", "heir") not in world.kube.resources)
         assert world.real.flying == {"own-0"}
 
     @pytest.mark.parametrize("taken_over", [False], indirect=True)

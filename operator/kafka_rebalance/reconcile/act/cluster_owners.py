@@ -128,7 +128,7 @@ class ClusterOwners:
                 running = False
                 continue
             if holder is None or not holder.proved:
-                await self._doubt(work)
+                await self._doubt(cluster_id)
             await self._bindings.save(mine, most=most)
             return None if holder is None else holder.binding.owner
 
@@ -180,8 +180,8 @@ class ClusterOwners:
     async def remember(self, server: Claimed) -> None:
         """Renew by what the cluster is known, as brokers and topics come and go. It was recognised when connected."""
         binding = await self._bindings.load(server.info.cluster_id)
-        if binding is not None:
-            await self._keep(_renewed(binding, server))
+        if binding is not None and (after := _renewed(binding, server)) != binding:
+            await self._bindings.save(after)
 
     async def end_unless(self, cluster_id: str, named: Callable[[Owner], bool]) -> Work:
         """End the binding if nothing names the cluster for its owner, and no work of ours is there.
@@ -335,23 +335,17 @@ class ClusterOwners:
             found = True
         return found
 
-    async def _doubt(self, work: Work) -> None:
-        """The runs may have started in another cluster. Their end must not change what others do here.
+    async def _doubt(self, cluster_id: str) -> None:
+        """Runs that are open or handed over may have started in another cluster. They must not change this one.
 
         They lose their cordons on record, and are ``unproved`` until a resource continues them with permission.
         """
-        for run in work.open_runs:
-            if run.cordoned or not run.unproved:
+        for run in await self._stores.runs.list_all():
+            if run.cluster_id == cluster_id and (run.open or run.successor) and (run.cordoned or not run.unproved):
                 await self._stores.runs.save(replace(run, cordoned=(), unproved=True))
-            if run.cordoned:
-                brokers = ", ".join(map(str, run.cordoned))
-                log.warning(
-                    "%s/%s: its cluster has another owner; brokers %s stay cordoned", run.namespace, run.name, brokers
-                )
-
-    async def _keep(self, binding: Binding) -> None:
-        if await self._bindings.load(binding.cluster_id) != binding:
-            await self._bindings.save(binding)
+                if run.cordoned:
+                    which = f"{run.namespace}/{run.name}", ", ".join(map(str, run.cordoned))
+                    log.warning("%s: its cluster has another owner; brokers %s stay cordoned", *which)
 
 
 def _holder(binding: Binding, claimant: Standing, server: Claimed, standing_of: StandingOf) -> _Holder:
