@@ -14,7 +14,7 @@ from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.kafka.python_client import PythonClient
 from kafka_rebalance.kafka.reassignment import ReassignmentClient, _shares
 from kafka_rebalance.kafka.settings import ConnectionSettings
-from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 
 class Client(PythonClient):
@@ -117,4 +117,16 @@ class TestOrders:
             await client.alter(ORDERS)
         assert refused.value.reason == "NotLeading"
         assert controllers.sent_to == [1]
+        await client.close()
+
+    async def test_to_log_dirs_are_not_sent_by_an_operator_that_does_not_lead_any_more(self):
+        """The Lease is lost while the call waits for its thread."""
+        fence = Fence(lambda: False)
+        client = ReassignmentClient(ClientAccess(ConnectionSettings("kafka:9092"), before_order=fence.check))
+        sent = []
+        client._client = SimpleNamespace(alter_log_dirs_of=lambda *order: sent.append(order), close=lambda: None)
+        with pytest.raises(Transient) as refused:
+            await client.alter_log_dirs({(TopicPartition("t", 0), BrokerId(1)): "/d"})
+        assert refused.value.reason == "NotLeading"
+        assert sent == []
         await client.close()
