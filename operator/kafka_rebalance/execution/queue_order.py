@@ -9,7 +9,7 @@ Rebalances with disjoint partitions run together; of those that overlap one runs
    had the place, then the older, then the key. None is passed by a later one that it overlaps, even if that one could
    run at once: many small rebalances would starve a large one. The exception follows from rule 1: one that displaces
    a running rebalance goes before those that wait for the displaced one.
-3. None starts while an overlapping one is not at rest.
+3. None starts while an overlapping one is not at rest, or Kafka may still execute a call of it that got no answer.
 4. A rebalance that asks for nothing and is at rest (suspended, outside its window, awaiting approval, refused) blocks
    none, and is queued again when it asks.
 
@@ -37,7 +37,8 @@ class Claimant:
     ``since``: when it asked for what it asks now (not the age of the resource). ``tearing_down``: it is rolled back or
     reverted. ``holds``: it is being planned, or its open run can continue without a new plan. ``at_rest``: nothing is
     in flight and no partition is above its replication factor. ``asks``: it would plan or submit steps if allowed.
-    ``holds`` and ``asks`` do not depend on the queue's last answer.
+    ``holds`` and ``asks`` do not depend on the queue's last answer. ``unanswered``: Kafka may still execute a call that
+    failed without an answer.
     """
 
     key: str
@@ -49,6 +50,7 @@ class Claimant:
     holds: bool
     at_rest: bool
     asks: bool
+    unanswered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,8 @@ def _places(line: list[_Contender], holding: list[_Contender], now: datetime) ->
         ahead = [other.claimant for other in line[:index] if contender.overlaps(other)]
         position = 1 + max((places[other.key].position for other in ahead), default=0)
         if not ahead and contender not in holding:
-            ahead = [o.claimant for o in line[index + 1 :] if not o.claimant.at_rest and contender.overlaps(o)]
+            later = (other for other in line[index + 1 :] if contender.overlaps(other))
+            ahead = [o.claimant for o in later if not o.claimant.at_rest or o.claimant.unanswered]
         runs = not ahead
         places[mine.key] = Place(
             runs=runs,

@@ -39,6 +39,14 @@ RECONCILE_RULES = (
         ),
     ),
     BrokenRule(
+        "late-call-of-the-run-before",
+        "No rebalance starts while a call of one that wants the same partitions may still be executed.",
+        "execution/queue_order.py",
+        "if not o.claimant.at_rest or o.claimant.unanswered]",
+        "if not o.claimant.at_rest]",
+        ("tests/unit/reconcile/test_engine_late_calls.py::test_a_success_of_a_rebalance_with_a_higher_priority",),
+    ),
+    BrokenRule(
         "shard-names",
         "A part of a record is never stored under a name that a late deletion may be for.",
         "kube/blobs.py",

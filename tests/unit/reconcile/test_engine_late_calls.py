@@ -98,6 +98,19 @@ async def test_a_success_of_the_heir():
     assert kafka.lists("t") == [[1]]
 
 
+async def test_a_success_of_a_rebalance_with_a_higher_priority():
+    """It goes first after the call: otherwise the call would move the partition once more after the success."""
+    kafka = Hanging((1, 2, 3), t=[[1]])
+    kafka.lost = [1, 2]
+    operator = Renamed(kafka)
+    operator.assign(("t", 0, [2]), throttle=FAST)
+    await operator.until_true(lambda: kafka.held is not None)
+    operator.apply_another(throttle=FAST, brokers={"include": [3]}, replicationFactor=1, priority=1)
+    await executed_late(operator)
+    await operator.until_true(lambda: operator.state_of() == "Succeeded")
+    assert kafka.lists("t") == [[3]]
+
+
 @pytest.mark.parametrize("killed", [False, True])
 async def test_a_move_between_log_dirs(no_answer, killed, monkeypatch):
     """An edit leaves the replicas where they are. Then the call that moves them is executed."""

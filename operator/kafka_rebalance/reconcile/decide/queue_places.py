@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.queue_order import Claimant, Place, line_up
 from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.reconcile.decide.arrival_proof import late_call_possible
 from kafka_rebalance.reconcile.decide.direction import at_rest, requires_decision
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.state.assessment import QueuePlace
@@ -91,6 +92,7 @@ def _claimant(
         holds=planning or (moving and not gives_up_place),
         at_rest=not planning and (not moving or at_rest(rebalance)),
         asks=not rebalance.memory.blocked(now) and not gives_up_place,
+        unanswered=record.loaded_run is not None and late_call_possible(rebalance, now),
     )
 
 
