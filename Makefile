@@ -55,15 +55,17 @@ contract-all: servers  ## by hand: record each supported Kafka version, one afte
 soak-property: install  ## run the property tests with twenty times as many random examples, and recompute the recorded optima
 	@$(PYTHON) -m pytest tests/property --hypothesis-profile soak --numprocesses 2
 
-soak-short: install  ## simulate 2,000 seeds of each kind: usual, with log dirs, with more faults; a quarter of an hour of CPU
+soak-short: install  ## simulate 2,000 seeds of each kind: usual, log dirs, more faults, overlapping; more than half an hour of CPU
 	@$(PYTHON) -m tests.simulation 0-1999
 	@$(PYTHON) -m tests.simulation 0-1999 --log-dirs
 	@$(PYTHON) -m tests.simulation 0-1999 --more-faults
+	@$(PYTHON) -m tests.simulation 0-1999 --overlapping
 
 soak: install  ## by hand: simulate 100,000 seeds of each kind; hours of CPU
 	@$(PYTHON) -m tests.simulation 0-99999
 	@$(PYTHON) -m tests.simulation 0-99999 --log-dirs
 	@$(PYTHON) -m tests.simulation 0-99999 --more-faults
+	@$(PYTHON) -m tests.simulation 0-99999 --overlapping
 
 broken-rules: servers  ## by hand: break the rules listed in docs/testing.md one at a time; a test has to fail for each
 	@$(PYTHON) -m tests.broken_rules

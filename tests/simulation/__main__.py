@@ -1,8 +1,9 @@
 """Runs seeds: ``python -m tests.simulation 7``, with all that happened, or ``python -m tests.simulation 0-199,930``.
 
 Exit code 1 if a rule is broken in one of them. ``--stop``: at the first one. ``--log-dirs``: brokers with several log
-dirs. ``--more-faults``: also permissions, disks, producers, namespaces and others (`fault_scenario.py`). ``--only
-3,4``: only these events happen. A seed that fails is shrunk: events are left out as long as it still fails.
+dirs. ``--more-faults``: also permissions, disks, producers, namespaces and others (`fault_scenario.py`).
+``--overlapping``: several rebalances want the same partitions, and calls are executed late. ``--only 3,4``: only these
+events happen. A seed that fails is shrunk: events are left out as long as it still fails.
 """
 
 import os

@@ -59,6 +59,8 @@ class SimulatedKafka(SimulatedController):
         """The last replica that was in sync, for a partition without any replica in sync (KIP-966)."""
         self.slow = set()
         """Brokers that fetch a tenth as fast."""
+        self.configured_at = {}
+        """When the configs of each broker and topic were last changed."""
         self.capacity = {}
         """The bytes of log dirs, by broker and path; absent: more than enough."""
         self.defaults = {}
@@ -228,6 +230,7 @@ class SimulatedKafka(SimulatedController):
         if isinstance(where, str) and not any(tp.topic == where for tp in self.states):
             return "UNKNOWN_TOPIC_OR_PART"
         before = dict(self.values)
+        self.configured_at[where] = self.world.loop.now
         paths = self.dirs.get(where, ())
         refused = next(filter(None, (refusal(change, self.line, paths) for change in operations)), None)
         answer = refused or super()._apply(where, operations)

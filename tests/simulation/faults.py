@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+LATEST_SECONDS = 9.9
+"""After this time, no request is carried out any more that got no answer."""
+
 
 @dataclass(frozen=True)
 class Fate:
@@ -54,6 +57,23 @@ class Faults:
     def rival(self):
         """Whether somebody changes a resource just before it is written."""
         return False
+
+
+class LateFaults(Faults):
+    """Also calls that are carried out after their sender has given up. These have a separate random stream."""
+
+    def __init__(self, world):
+        super().__init__(world)
+        self.more = world.fault_random
+        self.late = self.more.choice((0.0, 0.01, 0.05))
+
+    def fate(self, process, server, write):
+        fate = super().fate(process, server, write)
+        if self.calm or fate.lost_before or not write or self.more.random() >= self.late:
+            return fate
+        patience = self.more.choice((0.0, 1.5, 4.0))
+        late = self.more.uniform(patience, LATEST_SECONDS)
+        return Fate(0.001, fate.back, lost_before=True, patience=patience, late=late)
 
 
 class MoreFaults(Faults):

@@ -88,7 +88,7 @@ class Judge:
         self._owned(client, what)
         if code is not AlterCode.OK:
             return
-        read = client.process.read.get(tp)
+        read = client.basis.read.get(tp)
         if read is None:
             self.breach(f"{what}: sent for a partition that was never read")
             return
@@ -97,7 +97,7 @@ class Judge:
             self.breach(f"{what}: sent on a reading that is {now - at:.0f} s old")
         if seen.topic_id != state.topic_id:
             return  # made again on the way: Kafka knows topics by name only (`test_topics.py::TestDeleted`)
-        found = self._run_of(tp, state, to)
+        found = self._run_of(tp, state, client.basis.resource)
         if found is None:
             self.breach(f"{what}: in the plan of no open run")
             return
@@ -114,10 +114,11 @@ class Judge:
         else:
             self._places(what, tp, to, seen, run, plan, origin)
             self.statuses.ordered(what, run, plan.get(tp), set(to) - set(seen.replicas))
-            if set(to) - set(seen.replicas):
+            if set(to) - set(seen.replicas) and not client.basis.late:
                 self._throttled(what, tp, to, seen, run, client)
             self.ours[tp] = run.uid
-            self._capped(what, run)
+            if not client.basis.late:
+                self._capped(what, run)
 
     def _fenced(self, process, what):
         """A call of a container that was killed may arrive after its next start, which takes the Lease at once."""
@@ -191,23 +192,18 @@ class Judge:
         if left:
             self.breach(f"{what}: {owner} has got the cluster, although runs of {former} are open: {left}")
 
-    def _run_of(self, tp, state, to):
-        """The open run that moves the partition, with its plan and the recorded origin: the one that fits best."""
-        found = []
+    def _run_of(self, tp, state, resource):
+        """The open run of the resource, with its plan and the recorded origin; None: it does not move the partition."""
         for run in at_once(RunStore(self.world.kube).list_all()):
-            if not run.open and not run.undo:
+            if f"{run.namespace}/{run.name}" != resource or not (run.open or run.undo):
                 continue
             plan, about = self._plan(run), run.to_undo if run.undo else run
             origin = self._origins(about.uid, about.run_id).get(tp)
             if origin is not None and origin.topic_id != state.topic_id:
                 origin = None
             if origin is not None or tp in plan:
-                row = plan.get(tp)
-                added = set(state.adding) if to is None else set(to) - set(state.replicas)
-                fits = origin is not None and added <= known_to(row, origin)
-                fits = fits and (to is None or len(to) >= fewest_of(row, origin))
-                found.append((fits, origin is not None, len(found), run, plan, origin))
-        return max(found)[3:] if found else None
+                return run, plan, origin
+        return None
 
     def _plan(self, run):
         key = run.uid, run.plan_hash
@@ -268,7 +264,7 @@ class Judge:
         Judged by what the operator had read: it sets the throttle before it sends the orders of a round, and a new
         replica order becomes a copy if another tool moves the partition before the order arrives.
         """
-        if self.edited_throttle or client.process.may_be_unlimited(run.uid, client.rounds_began[0]):
+        if self.edited_throttle or client.process.may_be_unlimited(run.uid, client.basis.since):
             return
         values = self.world.kafka.values
         for b in set(to) - set(seen.replicas):

@@ -4,9 +4,13 @@ Only its clients are simulated. Each request runs in a task of its own, and goes
 """
 
 import asyncio
+import contextlib
 import contextvars
 from collections import defaultdict, deque
+from dataclasses import dataclass, replace
 from functools import partial
+
+from structlog.contextvars import get_contextvars
 
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.kafka.fencing import Fence
@@ -206,8 +210,10 @@ class OperatorProcess:
         return answer
 
     def _carry_out_late(self, server, name, act):
+        """Nobody waits for the answer any more."""
         self.world.note(f"{server}.{name} of {self} is carried out late")
-        act()
+        with contextlib.suppress(RebalanceError):
+            act(late=True)
         self.world.judge.look()
 
 
@@ -241,7 +247,7 @@ class _KubeOf:
         kube, write = process.world.kube, not name.startswith(_READS_OF_KUBE)
         before = self._fence.check if self._fence is not None else None
 
-        def act():
+        def act(*, late=False):
             kube.by = process
             if name in _WRITES_OF_RESOURCES and process.world.faults.rival():
                 kube.changed_by_a_rival(arguments[:3])
@@ -252,6 +258,21 @@ class _KubeOf:
         return answer
 
 
+@dataclass(frozen=True)
+class Basis:
+    """What an order is judged by: each partition as it was read before, and when the round before the last began.
+
+    ``at``: when it was sent. ``late``: it is carried out after its sender has given it up. ``resource``: for which
+    rebalance it is sent, as the audit log names it.
+    """
+
+    read: dict
+    since: float
+    at: float
+    resource: str | None = None
+    late: bool = False
+
+
 class KafkaOf:
     """A client of the cluster in one process; orders pass the real fence, as in the adapter."""
 
@@ -260,6 +281,8 @@ class KafkaOf:
         self.host = settings.bootstrap_servers.partition(":")[0]
         self.rounds_began = [0.0, 0.0]
         """When the last two rounds began: each describes the cluster first."""
+        self.basis = None
+        """Of the order that is being carried out."""
         self._kafka = process.world.kafka
 
     async def close(self):
@@ -321,18 +344,29 @@ class KafkaOf:
 
     async def _order(self, name, what):
         def send():
-            act = partial(self._act, name, what)
+            act = partial(self._act, name, what, basis=self._basis())
             # The adapter checks the fence again just before it sends.
             return self._process.request("kafka", name, act, write=True, before=self._process.fence.check)
 
         return await self._process.fence.order(send)
 
-    def _act(self, name, *arguments):
-        self._kafka.by = self
+    def _basis(self):
+        resource = get_contextvars().get("resource")
+        return Basis(dict(self._process.read), self.rounds_began[0], self._process.world.loop.now, resource)
+
+    def _act(self, name, *arguments, basis=None, late=False):
+        self._kafka.by, self.basis = self, basis and replace(basis, late=late)
+        if late and name == "alter_broker_configs":
+            arguments = [self._not_overtaken(arguments[0])]
         try:
             return at_once(getattr(self._kafka, name)(*arguments))
         finally:
             self._kafka.by = None
+
+    def _not_overtaken(self, changes):
+        """A broker carries out the changes of its own configs in their order."""
+        done = self._kafka.configured_at
+        return {broker: ops for broker, ops in changes.items() if done.get(broker, 0.0) <= self.basis.at}
 
     @property
     def process(self):

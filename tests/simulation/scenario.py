@@ -120,10 +120,14 @@ class Scenario:
         rate = self.draw.choice(("1Mi", "4Mi", "16Mi"))
         return self.draw.choice(({"leaderRate": rate, "followerRate": rate},) * 3 + ({"unlimited": True},))
 
+    def with_policies(self, spec):
+        """The spec of a new rebalance, with what another class of scenarios adds to it."""
+        return spec
+
     # Users -----------------------------------------------------------------------------------------------------------
 
-    def create(self, namespace="a", same=None):
-        """``same``: a spec to take over."""
+    def create(self, namespace="a", same=None, **more):
+        """``same``: a spec to take over; ``more``: further fields of the spec."""
         draw = self.draw
         self.made += 1
         name = f"r{self.made}"
@@ -141,7 +145,7 @@ class Scenario:
         }
         if draw.random() < 0.8:
             spec["throttle"] = self.throttle()
-        spec = self.world.kube.copy(same) if same is not None else spec
+        spec = self.world.kube.copy(same) if same is not None else self.with_policies(spec) | more
         self.world.judge.cap(metadata["uid"], spec["execution"])
         self.world.kube.create(REBALANCES, {"metadata": metadata, "spec": spec})
         return f"{name} is created: {spec}"

@@ -21,14 +21,17 @@ TP = TopicPartition("t", 0)
 
 
 class Ordered:
-    """The runs a and b have both moved a partition; b copies it to broker 3 now, or others to broker 4."""
+    """The runs a and b have both moved a partition; b copies it to broker 3 now, or others to broker 4.
 
-    def __init__(self, adding):
+    ``sender``: the resource for which the copy is cancelled.
+    """
+
+    def __init__(self, adding, sender):
         self.kube = KubeInMemory()
         replicas, here = replicas_of(2, adding), frozenset(replicas_of(2))
         self.state = PartitionState(TP, "id", replicas, here, replicas[0], adding=replicas_of(adding))
-        process = SimpleNamespace(read={TP: (self.state, 0.0)})
-        self.client = SimpleNamespace(process=process, host="kafka-n")
+        basis = SimpleNamespace(read={TP: (self.state, 0.0)}, resource=f"n/{sender}")
+        self.client = SimpleNamespace(process=SimpleNamespace(), host="kafka-n", basis=basis)
         self.bodies = {uid: self.body(uid) for uid in "ab"}
         self.judge = Judge(self)
 
@@ -43,7 +46,7 @@ class Ordered:
     async def stored(self):
         """With the owner and both runs on record."""
         await BindingStore(self.kube).save(Binding("c", Owner("n")))
-        await self._store("a", replicas_of(1), replicas_of(2))
+        await self._store("a", replicas_of(3), replicas_of(2))
         await self._store("b", replicas_of(2), replicas_of(3))
         return self
 
@@ -75,11 +78,11 @@ class Ordered:
         return self.judge.broken
 
 
-def broken_by(adding, ours, change=lambda _: None):
+def broken_by(adding, ours, change=lambda _: None, sender="b"):
     """What a cancel breaks, in the loop of the simulation."""
 
     async def judged():
-        ordered = await Ordered(adding).stored()
+        ordered = await Ordered(adding, sender).stored()
         change(ordered)
         return ordered.cancelled(ours)
 
@@ -97,7 +100,9 @@ def delete(uid):
 class TestCancels:
     def test_of_a_copy_that_another_run_wants(self):
         """The rollback of a has an origin of the partition, and the copy is that of b."""
-        assert broken_by(3, "b", delete("a")) == ["t-0 -> null: cancels the copy of b, which still wants it"]
+        assert broken_by(3, "b", delete("a"), sender="a") == [
+            "t-0 -> null: cancels the copy of b, which still wants it"
+        ]
 
     def test_of_a_copy_of_others(self):
         (said,) = broken_by(4, None)

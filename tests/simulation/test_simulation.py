@@ -1,7 +1,7 @@
 """The whole operator against a simulated cluster and API server: seeds 0 to 199, each with its own faults.
 
-The same seeds with brokers that have several log dirs, and half of them with more faults. And seeds that have failed
-once.
+The same seeds with brokers that have several log dirs, half of them with more faults, and a quarter with rebalances
+that overlap. And seeds that have failed once.
 """
 
 import os
@@ -12,7 +12,7 @@ import pytest
 from tests.simulation.world import Kind
 
 AT_ONCE = 25
-SEEDS = {Kind.USUAL: 200, Kind.LOG_DIRS: 200, Kind.MORE_FAULTS: 100}
+SEEDS = {Kind.USUAL: 200, Kind.LOG_DIRS: 200, Kind.MORE_FAULTS: 100, Kind.OVERLAPPING: 50}
 RANGES = [(kind, first) for kind, count in SEEDS.items() for first in range(0, count, AT_ONCE)]
 FAILED_ONCE = {
     235: "the judge: deleted between its success and the status that says so, which leaves a cordon",

@@ -12,11 +12,12 @@ from tests.simulation.api_server import SimulatedKube
 from tests.simulation.brokers import SimulatedKafka
 from tests.simulation.conditions import message, ready
 from tests.simulation.fault_scenario import FaultScenario
-from tests.simulation.faults import Faults, MoreFaults
+from tests.simulation.faults import Faults, LateFaults, MoreFaults
 from tests.simulation.judge import Judge
 from tests.simulation.log_dir_scenario import LogDirScenario
 from tests.simulation.log_dirs import KafkaWithLogDirs
 from tests.simulation.other_tools import OtherTools
+from tests.simulation.overlapping_scenario import OverlappingScenario
 from tests.simulation.process import OperatorProcess, at_once, task_factory
 from tests.simulation.scenario import Scenario
 from tests.simulation.troubled_brokers import TroubledKafka
@@ -42,6 +43,7 @@ class Kind(Enum):
     USUAL = ""
     LOG_DIRS = "--log-dirs"
     MORE_FAULTS = "--more-faults"
+    OVERLAPPING = "--overlapping"
 
     @property
     def options(self):
@@ -53,15 +55,16 @@ _PARTS = {
     Kind.USUAL: (Faults, SimulatedKafka, Scenario),
     Kind.LOG_DIRS: (Faults, KafkaWithLogDirs, LogDirScenario),
     Kind.MORE_FAULTS: (MoreFaults, TroubledKafka, FaultScenario),
+    Kind.OVERLAPPING: (LateFaults, SimulatedKafka, OverlappingScenario),
 }
 
 
 class World:
     """``broken`` after `run`: the rules that were broken. ``trace``: what happened, with the time of each.
 
-    ``kind``: with log dirs, brokers have several, with additional events from ``log_dir_random``; with more faults,
-    there are additional events from ``fault_random``. Worlds of another kind stay the same. ``only``: the numbers of
-    the events that happen; None: all.
+    ``kind``: with log dirs, brokers have several, with additional events from ``log_dir_random``; with more faults, or
+    rebalances that overlap, there are additional events from ``fault_random``. Worlds of another kind stay the same.
+    ``only``: the numbers of the events that happen; None: all.
     """
 
     def __init__(self, seed, kind=Kind.USUAL, only=None):
