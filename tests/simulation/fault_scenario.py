@@ -3,7 +3,7 @@
 import re
 
 from tests.simulation.brokers import MIB
-from tests.simulation.conditions import ready
+from tests.simulation.conditions import message, ready
 from tests.simulation.scenario import Scenario
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
@@ -214,11 +214,12 @@ class FaultScenario(Scenario):
         return f"producers write {rate} bytes/s to each partition of {topic} for {seconds} s"
 
     def waits_for_good(self, body, reason):
-        """Only a rebalance that selects a topic which the operator may not describe."""
+        """Only a rebalance that selects a topic which the operator may not describe, and those that wait for it."""
         selected = [re.compile(pattern) for pattern in body["spec"]["topics"]["include"]]
         denied = self.world.kafka.denied_for_good
         concerned = any(pattern.fullmatch(topic) for pattern in selected for topic in denied)
-        return concerned and reason == "KafkaAuthorizationFailed"
+        said = reason in {"KafkaAuthorizationFailed", "Queued"} or "TopicForbidden" in message(body)
+        return concerned and said
 
     def allow_all(self):
         self.world.kafka.denied_for_good.clear()
