@@ -4,6 +4,7 @@ Access keys come from the environment or the files of the store's own tools. Wha
 message: `Location.name` has neither user, password nor query.
 """
 
+import contextlib
 import os
 import re
 import uuid
@@ -65,8 +66,14 @@ def write_whole(filesystem: Any, path: str, data: bytes) -> None:
         return
     filesystem.create_dir(path.rpartition("/")[0], recursive=True)
     unfinished = f"{path}.{uuid.uuid4().hex}.part"
-    _put(filesystem, unfinished, data)
-    filesystem.move(unfinished, path)
+    try:
+        _put(filesystem, unfinished, data)
+        filesystem.move(unfinished, path)
+    except OSError:
+        # The beginning of a file would take the space of a full disk.
+        with contextlib.suppress(OSError):
+            filesystem.delete_file(unfinished)
+        raise
 
 
 def _put(filesystem: Any, path: str, data: bytes) -> None:

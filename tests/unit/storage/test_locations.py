@@ -1,9 +1,18 @@
 """Opening a place by its name, and what messages say of it."""
 
+import errno
+
 import pytest
 
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.storage.locations import hadoop_settings, open_location, store_failed, without_credentials
+from kafka_rebalance.storage import locations
+from kafka_rebalance.storage.locations import (
+    hadoop_settings,
+    open_location,
+    store_failed,
+    without_credentials,
+    write_whole,
+)
 
 
 class TestNames:
@@ -91,3 +100,19 @@ class TestSpark:
         """Nothing of S3 is set for them."""
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://store:1")
         assert hadoop_settings(uri) == {}
+
+
+class TestWriting:
+    def test_what_a_full_disk_took_of_a_file_is_deleted(self, tmp_path, monkeypatch):
+        """Each further attempt would take more of the space."""
+        put = locations._put
+
+        def full(filesystem, path, data):
+            put(filesystem, path, data[:3])
+            raise OSError(errno.ENOSPC, "full")
+
+        monkeypatch.setattr(locations, "_put", full)
+        location = open_location(str(tmp_path))
+        with pytest.raises(OSError, match="full"):
+            write_whole(location.filesystem, f"{location.root}/samples/a", b"abcdef")
+        assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
