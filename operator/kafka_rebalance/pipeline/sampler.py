@@ -86,16 +86,31 @@ class Sampler:
         led = [tp for tp, state in partitions.items() if state.leader is not None]
         offsets, commits = await asyncio.gather(self._kafka.offsets(led), self._read_commits())
         answered = self._monotonic()
-        expected = {*cluster.brokers, *(broker for state in partitions.values() for broker in state.replicas)}
-        sampled_at = run.at(began)
-        common = (sampled_at, run.id, sequence, cluster.cluster_id)
-        rows = (*self._replicas(common, run, partitions, sizes, offsets, answered), *_log_dirs(common, sizes))
+        common = (run.at(began), run.id, sequence, cluster.cluster_id)
+        # Of a large cluster that takes seconds, in which the loop must go on.
+        return await asyncio.to_thread(
+            self._batch, common, run, cluster.brokers, partitions, sizes, offsets, commits, answered
+        )
+
+    def _batch(
+        self,
+        common: tuple[datetime, str, int, str],
+        run: _Run,
+        brokers: Collection[BrokerId],
+        partitions: Mapping[TopicPartition, PartitionState],
+        sizes: Mapping[BrokerId, _Sizes],
+        offsets: Mapping[TopicPartition, OffsetRange],
+        commits: _Commits | str,
+        answered: float,
+    ) -> SampleBatch:
+        sampled_at, run_id, sequence, cluster_id = common
+        expected = {*brokers, *(broker for state in partitions.values() for broker in state.replicas)}
         return SampleBatch(
             sampled_at=sampled_at,
-            cluster_id=cluster.cluster_id,
-            rows=rows,
+            cluster_id=cluster_id,
+            rows=(*self._replicas(common, run, partitions, sizes, offsets, answered), *_log_dirs(common, sizes)),
             missing_brokers=tuple(sorted(expected - sizes.keys())),
-            run_id=run.id,
+            run_id=run_id,
             sequence=sequence,
             commits=() if isinstance(commits, str) else tuple(_commits(common, run, partitions, offsets, commits)),
             commits_missing=commits if isinstance(commits, str) else "",

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Collection
+import threading
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from typing import cast
+from typing import Any, cast
+
+import pytest
 
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.kafka.ports import (
@@ -207,6 +210,19 @@ def sampler_of_groups(cluster: Cluster) -> Sampler:
     return Sampler(
         cast("KafkaReader", cluster), cluster.clocks.now, cluster.clocks.read_monotonic, consumer_groups=True
     )
+
+
+async def test_the_event_loop_goes_on_while_rows_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large cluster that takes seconds, and the operator samples beside its rounds."""
+    made_in, make = [], Sampler._replicas
+
+    def replicas(self: Sampler, *found: Any) -> Iterator[SampleRow]:
+        made_in.append(threading.current_thread())
+        return make(self, *found)
+
+    monkeypatch.setattr(Sampler, "_replicas", replicas)
+    await sampler_of(Cluster(Clocks())).sample()
+    assert made_in != [threading.current_thread()]
 
 
 class TestCommits:
