@@ -9,6 +9,7 @@ test, before it helps with the other tests.
 
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from e2e.bench.kube import KubeCluster
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.ports import release_port, reserve_port
 from e2e.bench.sharing import locked, shared_kube_cluster
+from e2e.connection import Connection
 from e2e.lane import NAMESPACE, OPERATOR_NAMESPACE, WATCHED
 from e2e.world import World
 
@@ -81,6 +83,20 @@ def world(
     world = World(kafka, kube, operator, unique)
     yield world
     world.close()
+
+
+@pytest.fixture
+def connect(world: World) -> Iterator[Callable[..., Connection]]:
+    """Creates KafkaConnections, deleted with the test."""
+    made: list[Connection] = []
+
+    def make(name: str = "connection", **spec: Any) -> Connection:
+        made.append(Connection(world, name, **spec))
+        return made[-1]
+
+    yield make
+    for connection in made:
+        connection.delete()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,8 +1,6 @@
 """KafkaConnections, and servers that claim to be a cluster: whose client moves whose partitions."""
 
-import json
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -10,64 +8,14 @@ from e2e.bench.kafka import KafkaCluster, racks_of
 from e2e.bench.kube import KubeCluster
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
-from e2e.lane import NAMESPACE, TEAM
-from e2e.rebalance import GROUP_VERSION, Rebalance, state
+from e2e.connection import Connection
+from e2e.lane import TEAM
+from e2e.rebalance import Rebalance, state
 from e2e.world import BIG, FAST, FINE, World, targets
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
-CONNECTION_KIND = "kafkaconnections.kafkarebalance.dev"
 ONE_AT_A_TIME = {"parallelPartitionCount": 1}
-
-
-class Connection:
-    """A KafkaConnection in the lane's namespace."""
-
-    def __init__(self, world: World, **spec: Any) -> None:
-        self._world = world
-        self._spec = {"bootstrapServers": world.kafka.bootstrap_servers, **spec}
-        self.name = world.unique("connection")
-        self.apply()
-
-    def apply(self, **spec: Any) -> None:
-        """Create or change it."""
-        self._spec |= spec
-        metadata = {"name": self.name, "namespace": NAMESPACE}
-        body = {"apiVersion": GROUP_VERSION, "kind": "KafkaConnection", "metadata": metadata, "spec": self._spec}
-        self._world.kube.apply(json.dumps(body))
-
-    def delete(self) -> None:
-        """`kubectl delete`: nothing holds it up."""
-        self._world.kube.kubectl("delete", CONNECTION_KIND, self.name, "-n", NAMESPACE, "--ignore-not-found")
-
-    def wait_state(self, reason: str) -> Any:
-        """Wait until the reason of Ready has this value; returns the status."""
-        path = f"/apis/{GROUP_VERSION}/namespaces/{NAMESPACE}/kafkaconnections/{self.name}"
-
-        def status() -> Any:
-            found = self._world.kube.api.get(path)["status"]
-            return found if state(found)[0] == reason else None
-
-        return wait_until(f"KafkaConnection {reason}", status)
-
-    @property
-    def ref(self) -> dict[str, Any]:
-        """spec.kafka of a resource that names it."""
-        return {"connectionRef": {"name": self.name, "namespace": NAMESPACE}}
-
-
-@pytest.fixture
-def connect(world: World) -> Iterator[Callable[..., Connection]]:
-    """Creates KafkaConnections, deleted with the test."""
-    made: list[Connection] = []
-
-    def make(**spec: Any) -> Connection:
-        made.append(Connection(world, **spec))
-        return made[-1]
-
-    yield make
-    for connection in made:
-        connection.delete()
 
 
 @pytest.fixture

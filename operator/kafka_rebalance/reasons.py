@@ -247,6 +247,8 @@ class Reason(StrEnum):
     CONSUMPTION_UNKNOWN = "ConsumptionUnknown", "Kafka does not say what a group of consumers has read"
     METRICS_UNAVAILABLE = "MetricsUnavailable", "Prometheus does not answer, or not with the metrics of the brokers"
     LAKE_UNUSABLE = "LakeUnusable", "the lake cannot be read or written"
+    NO_LAKE = "NoLake", "the operator was started without a lake for samples"
+    SAMPLED = "Sampled", "the last sample of the cluster was stored"
     MANIFEST_INVALID = "ManifestInvalid", "a manifest in the lake cannot be read"
     SCHEMA_UNKNOWN = "SchemaUnknown", "samples have an unknown schema version"
     NO_SAMPLES = "NoSamples", "the lake has no samples of the cluster"

@@ -203,20 +203,31 @@ class TestPods:
         assert looked_at <= samples < days_needed(max(HORIZONS)) <= stored <= LONGEST.days
 
     def test_the_operator_writes_the_history_that_a_job_learns_from(self) -> None:
-        """Into the lake, from where it reads the durations; without it, it only reads the lake."""
+        """Into the lake, from where it reads the durations."""
         for wanted in ("true", "false"):
             manifests = rendered("pipeline", "--set", f"pipeline.history.enabled={wanted}")
             (container,) = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
-            (lake,) = [mount for mount in container["volumeMounts"] if mount["name"] == "lake"]
-            assert ("--history=/lake" in container["args"], lake["readOnly"]) == (wanted == "true", wanted == "false")
+            assert ("--history=/lake" in container["args"]) == (wanted == "true")
             jobs = [where for where in pod_templates(manifests) if where.endswith("-history")]
             assert bool(jobs) == (wanted == "true")
 
-    def test_a_history_without_the_pipeline(self) -> None:
-        """In a store of the user's, as the load models."""
-        manifests = rendered("default", "--set", "history=s3://bucket/lake,loadModels=s3://bucket/lake/models")
+    @pytest.mark.parametrize("history", [True, False])
+    @pytest.mark.parametrize("samples", [True, False])
+    def test_the_operator_may_write_to_the_lake_only_if_it_has_to(self, *, history: bool, samples: bool) -> None:
+        """The history of runs, and samples of KafkaConnections; it always reads load models there."""
+        wanted = f"pipeline.history.enabled={history},pipeline.sampler.connections={samples}".lower()
+        manifests = rendered("pipeline", "--set", wanted)
         (container,) = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
-        assert {"--history=s3://bucket/lake", "--load-models=s3://bucket/lake/models"} < set(container["args"])
+        (lake,) = [mount for mount in container["volumeMounts"] if mount["name"] == "lake"]
+        assert ("--samples=/lake" in container["args"]) == samples
+        assert lake["readOnly"] == (not history and not samples)
+
+    def test_a_history_without_the_pipeline(self) -> None:
+        """In a store of the user's, as the load models and the samples."""
+        lake = "s3://bucket/lake"
+        manifests = rendered("default", "--set", f"history={lake},samples={lake},loadModels={lake}/models")
+        (container,) = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
+        assert {f"--history={lake}", f"--samples={lake}", f"--load-models={lake}/models"} < set(container["args"])
 
 
 class TestReports:

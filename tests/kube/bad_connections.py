@@ -10,6 +10,8 @@ _CLEAR_TEXT = (
     "sasl.mechanism PLAIN or OAUTHBEARER without tls sends the password or the token in clear text: add tls, or set"
 )
 
+_INTERVAL = "must be a duration of 10s to 1h in one unit, like 30s, 1m or 15m"
+
 _SCRAM = {"mechanism": "SCRAM-SHA-512", "secretRef": SECRET}
 _OAUTH = {"mechanism": "OAUTHBEARER", "secretRef": SECRET, "tokenEndpoint": TOKENS}
 
@@ -216,5 +218,16 @@ BAD_CONNECTIONS: list[BadInput] = [
         {"capacity": {"default": {"network": "1Gi"}}},
         "spec.capacity.default.network: unknown field; did you mean networkIn?",
         'unknown field "spec.capacity.default.network"',
+    ),
+    _wrong_type({"sampling": True}, "spec.sampling", f"{_OF_OBJECTS} interval, consumerGroups", "object"),
+    _wrong_type({"sampling": {"consumerGroups": "no"}}, "spec.sampling.consumerGroups", "must be", "boolean"),
+    BadInput(
+        {"sampling": {"location": "s3://bucket/lake"}},
+        "spec.sampling.location: unknown field; known are interval, consumerGroups",
+        'unknown field "spec.sampling.location"',
+    ),
+    *(
+        said_by_both({"sampling": {"interval": interval}}, "spec.sampling.interval", _INTERVAL)
+        for interval in ("9s", "1000s", "61m", "2h", "1m5s", "0m", "1d")
     ),
 ]

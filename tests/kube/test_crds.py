@@ -241,6 +241,15 @@ class TestTaken:
         namespace.apply("KafkaConnection", {**INLINE, "capacity": {"default": values, "brokers": rows}})
         assert namespace.get("kafkaconnections")["spec"]["capacity"]["brokers"] == rows
 
+    @pytest.mark.parametrize("interval", ["10s", "999s", "1m", "59m", "60m", "1h"])
+    def test_sampling(self, namespace: Namespace, interval: str) -> None:
+        """With what it stands for if it is empty."""
+        namespace.apply("KafkaConnection", {**INLINE, "sampling": {}})
+        spec = namespace.get("kafkaconnections")["spec"]
+        assert spec["sampling"] == {"interval": "1m", "consumerGroups": True}
+        namespace.apply("KafkaConnection", {**INLINE, "sampling": {"interval": interval}})
+        assert namespace.get("kafkaconnections")["spec"]["sampling"]["interval"] == interval
+
     def test_overrides(self, namespace: Namespace) -> None:
         """The longest list, too: each rule has a cost, and the cost of an object is limited."""
         rows = [{"id": n, "leaderRate": "1000000000Ki", "followerRate": "-1"} for n in range(1000)]

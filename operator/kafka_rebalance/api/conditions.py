@@ -43,6 +43,8 @@ class ConditionType(StrEnum):
     """Reports that annotations override settings of the spec for a time; absent if there are none."""
     PERMITTED = "Permitted"
     """False while a permission in Kafka is known to be missing, and absent otherwise."""
+    SAMPLING = "Sampling"
+    """Reports that the last sample of the cluster was stored; absent without spec.sampling."""
 
 
 NO_CONNECTION_REASONS = frozenset(

@@ -7,10 +7,21 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from kafka_rebalance.api.connection import Kafka
-from kafka_rebalance.api.fields import ApiModel, ByteCount, Form, ObjectName, Rate, SomeBrokers, rule, rules
+from kafka_rebalance.api.fields import (
+    ApiModel,
+    ByteCount,
+    Form,
+    ObjectName,
+    Rate,
+    SomeBrokers,
+    Timestamp,
+    rule,
+    rules,
+)
 from kafka_rebalance.api.resource_status import Count, ResourceStatus, ShortText
 from kafka_rebalance.model.broker_capacity import BrokerCapacity
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.units import parse_duration
 
 _ONE_OF_THREE = "requires exactly one of from, names and selector"
 _NO_CAPACITY = "set at least one of disk, networkIn and networkOut"
@@ -30,6 +41,15 @@ LabelValue = Annotated[
 _LABEL_NAME = Form(
     f"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_LABEL}", "must have names of labels, like team or example.org/team"
 )
+
+SampleInterval = Annotated[
+    str,
+    Field(max_length=24),
+    Form(
+        "[1-9][0-9]{1,2}s|[1-9]m|[1-5][0-9]m|60m|1h",
+        "must be a duration of 10s to 1h in one unit, like 30s, 1m or 15m",
+    ),
+]
 
 MAX_MISSING = 5
 MissingPermissionText = Annotated[str, Field(max_length=1024)]
@@ -160,6 +180,23 @@ class Capacity(ApiModel):
         )
 
 
+class Sampling(ApiModel):
+    """How the operator samples the cluster. It chooses no place: that is an option of the operator."""
+
+    interval: SampleInterval = Field(
+        default="1m", description="Time between two samples. Rates are of five minutes, so take some in that time."
+    )
+    consumer_groups: bool = Field(
+        default=True,
+        description="Read what consumer groups have committed, for bytes out. The Kafka user needs Describe on groups.",
+    )
+
+    @property
+    def interval_seconds(self) -> int:
+        """``interval`` in seconds."""
+        return parse_duration(self.interval)
+
+
 class KafkaConnectionSpec(Kafka):
     """A Kafka cluster, its credentials, and the namespaces that may use them.
 
@@ -176,12 +213,24 @@ class KafkaConnectionSpec(Kafka):
         description="The capacities of the brokers, for planning by load. Absent: disks as Kafka reports them, and all "
         "brokers count as having the same network.",
     )
+    sampling: Sampling | None = Field(
+        default=None,
+        description="Sample sizes and offsets of all partitions into the lake that the operator was started with, for "
+        "load models. Absent: no samples are taken.",
+    )
 
 
 class ConnectionBrokers(ApiModel):
     """The brokers of the cluster."""
 
     live: Count = Field(description="Number of brokers that are registered and not fenced.")
+
+
+class LastSample(ApiModel):
+    """The last sample of the cluster."""
+
+    time: Timestamp = Field(description="When it was taken.")
+    rows: Count = Field(description="Number of rows: one for each replica and each log dir.")
 
 
 class KafkaConnectionStatus(ResourceStatus):
@@ -193,4 +242,7 @@ class KafkaConnectionStatus(ResourceStatus):
     )
     missing_permissions: Annotated[tuple[MissingPermissionText, ...], Field(max_length=MAX_MISSING)] = Field(
         default=(), description="Permissions in Kafka that the operator needs and does not have, as of a minute ago."
+    )
+    last_sample: LastSample | None = Field(
+        default=None, description="The last sample that the operator stored. Absent without spec.sampling."
     )

@@ -26,6 +26,7 @@ from kafka_rebalance.app.report_port import reports_served
 from kafka_rebalance.app.resource_reports import ResourceReports
 from kafka_rebalance.app.resource_watch import Watch
 from kafka_rebalance.app.run_history_files import RunHistoryFiles
+from kafka_rebalance.app.sample_files import SampleFiles
 from kafka_rebalance.app.system_clock import SystemClock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.admin import connect
@@ -39,7 +40,7 @@ from kafka_rebalance.kube.lease import DURATION_SECONDS, LEASE_NAME, LeaseHolder
 from kafka_rebalance.model.bulk import collect_rarely
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.engines import ConnectAs
+from kafka_rebalance.reconcile.owner_clients import ConnectAs
 from kafka_rebalance.reconcile.supervisor import Supervisor
 from kafka_rebalance.telemetry.exposition import SampleCollector, process_registry
 from kafka_rebalance.telemetry.kafka_call_metrics import KafkaCallMetrics
@@ -63,7 +64,7 @@ class Settings:
     ``namespaces`` empty: watch all; ``own_namespace`` None: where it runs; ``health_port`` 0: serve no probes;
     ``metrics_port`` 0: serve no metrics; ``report_port`` 0: serve no reports; ``report_audience`` None: accept tokens
     for the API server. ``require_connections``: refuse inline connections. ``history``: the lake for the steps of ended
-    runs.
+    runs; ``samples``: the lake for the samples of KafkaConnections.
     """
 
     identity: str
@@ -77,6 +78,7 @@ class Settings:
     metrics_port: int = 0
     report_port: int = 0
     report_audience: str | None = None
+    samples: str | None = None
 
 
 @dataclass
@@ -168,6 +170,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     fence = Fence(parts.lease.is_leader)
     kube = KubeClient.connect(settings.own_namespace, before_write=fence.check)
     history = RunHistoryFiles(settings.history, settings.load_models)
+    samples = SampleFiles(settings.samples, fence.check) if settings.samples else None
     isolated = IsolatedClients()
     parts.supervisor = supervisor = Supervisor(
         kube,
@@ -176,6 +179,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
         clock,
         inline=not settings.require_connections,
         history=history,
+        lake=samples,
     )
     parts.stage = Stage.LEADING
     await supervisor.start()
@@ -187,6 +191,8 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     await isolated.close()
     await kube.close()
     await history.close()
+    if samples is not None:
+        await samples.close()
     lost = keeping.exception() if keeping.done() else None
     await _cancelled(keeping)
     if stop.is_set():

@@ -17,6 +17,7 @@ from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.reconcile.decide.cluster_ownership import Standing
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.report.connection_report import ConnectionState
+from kafka_rebalance.reconcile.report.sampling_report import SamplingState
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 
@@ -66,6 +67,8 @@ class NamedConnection:
     """
     last_settings: Kafka | None = None
     """The last settings that led to that cluster, if the owner is a KafkaConnection that does not exist."""
+    sampling: SamplingState | None = None
+    """The samples of the cluster; None: it is not sampled."""
     task: asyncio.Task[None] | None = None
     """Connects, and hands the resources to the engine."""
 
@@ -189,9 +192,12 @@ class NamedConnection:
         """For the status of the KafkaConnection."""
         engine = self.engine
         if engine is None:
-            return ConnectionState(self.cluster_id, None, problem)
+            return ConnectionState(self.cluster_id, None, problem, sampling=self.sampling)
         info, missing = engine.info, engine.missing_permissions
-        return ConnectionState(engine.cluster_id, len(info.brokers), problem or engine.problem, info.version, missing)
+        problem = problem or engine.problem
+        return ConnectionState(
+            engine.cluster_id, len(info.brokers), problem, info.version, missing, sampling=self.sampling
+        )
 
     def read_again(self, uid: str) -> None:
         """Forget what was loaded for this rebalance: its records have changed, and no engine has it."""

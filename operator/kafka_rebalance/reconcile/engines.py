@@ -4,7 +4,6 @@ Claims of one cluster id are processed one at a time, because the record of the 
 """
 
 import asyncio
-import contextlib
 import logging
 import math
 from collections.abc import Callable, Coroutine, Iterator
@@ -13,8 +12,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
-from kafka_rebalance.kafka.credential_rotation import Source, rotating
+from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.kube.objects import KubeObjects
@@ -30,9 +28,10 @@ from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConne
 from kafka_rebalance.reconcile.decide.cluster_identity import servers_of
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.engine_parts import EngineParts
-from kafka_rebalance.reconcile.observe.connections import resolve
+from kafka_rebalance.reconcile.owner_clients import ConnectAs, OwnerClients
 from kafka_rebalance.reconcile.report.engine_samples import cluster_samples, rebalance_samples
 from kafka_rebalance.reconcile.report.run_recorder import RunHistory
+from kafka_rebalance.reconcile.report.sampling_report import sampling_samples
 from kafka_rebalance.reconcile.runs.plan_maker import LoadModels
 from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
 from kafka_rebalance.reconcile.state.record import Stores
@@ -46,10 +45,6 @@ _LAST_ROUND_SECONDS = 120.0
 """How long the new owner of a cluster waits for the last round of the former one's engine."""
 _LATE_SECONDS = 15.0
 """After this time no request of a cancelled round, to Kafka or to the API server, is in progress."""
-
-
-ConnectAs = Callable[[ConnectionSettings, Owner], KafkaAdmin]
-"""A client for the cluster of this owner. Servers of inline connections are not trusted."""
 
 
 class Running(NamedTuple):
@@ -85,7 +80,6 @@ class Engines:
         history: RunHistory,
     ) -> None:
         self._kube = kube
-        self._connect = connect
         self._resources = resources
         self._stores = stores
         self._load_models = load_models
@@ -94,6 +88,8 @@ class Engines:
         self._evicted = evicted
         self._history = history
         self._owners = ClusterOwners(kube, stores, resources, book.owner_named_by, clock.now)
+        self.clients = OwnerClients(kube, connect, self._owners, book)
+        """The clients of the owners of clusters."""
         self._inline_turns = AllInlineTurns()
         self._running: dict[str, Running] = {}
         # Without those that nobody waits for: any server may claim any number of ids.
@@ -118,6 +114,8 @@ class Engines:
         for running in self._running.values():
             yield from cluster_samples(running.engine.figures)
         for connection in self._book:
+            if connection.engine is not None and connection.sampling is not None:
+                yield from sampling_samples(connection.engine.cluster_id, connection.sampling)
             for uid, rebalance in connection.rebalances.items():
                 engine = connection.placed.get(uid)
                 cluster_id = engine.cluster_id if engine is not None else connection.cluster_id
@@ -139,8 +137,8 @@ class Engines:
 
         Raises why it cannot be reached, Refused if the cluster belongs to another owner or is another one.
         """
-        settings = await self._settings(connection)
-        admin = self._connect(settings, connection.owner)
+        settings = await self.clients.settings(connection)
+        admin = self.clients.connect(settings, connection.owner)
         try:
             info = await admin.describe_cluster()
             _check_unfinished(connection, info.cluster_id)
@@ -286,14 +284,7 @@ class Engines:
     def _begin(
         self, connection: NamedConnection, settings: ConnectionSettings, info: ClusterInfo, admin: KafkaAdmin
     ) -> ClusterEngine:
-        admin = rotating(
-            admin,
-            (connection.source, settings),
-            info.cluster_id,
-            lambda renewed: self._connect(renewed, connection.owner),
-            lambda: self._settings_now(connection.owner, info.cluster_id),
-            self._owners.recognise,
-        )
+        admin = self.clients.lasting(connection, settings, info.cluster_id, admin)
         owner = connection.owner
         parts = EngineParts(
             info=info,
@@ -354,24 +345,6 @@ class Engines:
         for connection in self._book:
             if running.engine in connection.engines:
                 self._evicted(connection)
-
-    async def _settings(self, connection: NamedConnection) -> ConnectionSettings:
-        kafka = connection.reach
-        if kafka is None:
-            raise Permanent(
-                Reason.CONNECTION_NOT_FOUND, f"{connection.owner} does not exist: create it, or name another"
-            )
-        return await resolve(kafka, connection.owner.namespace, self._kube)
-
-    async def _settings_now(self, owner: Owner, cluster_id: str) -> dict[Source, ConnectionSettings]:
-        """The present settings of the owner's connections to the cluster; those whose Secrets are gone are left out."""
-        found = {}
-        for connection in self._book:
-            here = connection.engine is not None and connection.engine.cluster_id == cluster_id
-            if connection.owner == owner and here and connection.needed:
-                with contextlib.suppress(RebalanceError):
-                    found[connection.source] = await self._settings(connection)
-        return found
 
     def _in_background(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(coroutine)

@@ -34,8 +34,10 @@ from kafka_rebalance.reconcile.act.retention import clean_up, keep_limited, keep
 from kafka_rebalance.reconcile.act.unreadable_resources import UnreadableResources
 from kafka_rebalance.reconcile.admission import Admission
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
+from kafka_rebalance.reconcile.connection_samplers import ConnectionSamplers, SampleLake
 from kafka_rebalance.reconcile.engine import ClusterEngine
-from kafka_rebalance.reconcile.engines import ConnectAs, Engines
+from kafka_rebalance.reconcile.engines import Engines
+from kafka_rebalance.reconcile.owner_clients import ConnectAs
 from kafka_rebalance.reconcile.refused_resources import RefusedResources
 from kafka_rebalance.reconcile.report.run_recorder import NO_HISTORY, RunHistory
 from kafka_rebalance.reconcile.runs.plan_maker import LoadModels
@@ -58,7 +60,7 @@ _LIMITS_SECONDS = 10.0
 
 
 class Supervisor:
-    """All engines of one operator. ``inline``: whether inline connections are accepted."""
+    """All engines of one operator. ``inline``: whether inline connections are accepted; ``lake``: for samples."""
 
     def __init__(
         self,
@@ -69,6 +71,7 @@ class Supervisor:
         *,
         inline: bool = True,
         history: RunHistory = NO_HISTORY,
+        lake: SampleLake | None = None,
     ) -> None:
         self._kube = kube
         self._clock = clock
@@ -93,6 +96,7 @@ class Supervisor:
             REBALANCES: self.rebalance_seen,
         }
         self._lasting = LastingTasks()
+        self._samplers = ConnectionSamplers(lake, self._engines, self._lasting, clock)
         self._background: set[asyncio.Task[None]] = set()
 
     @property
@@ -287,6 +291,7 @@ class Supervisor:
                 await self._limits_known()
                 connection.may_move = connection.engine is engine  # else it was ended for another owner
             connection.tried.set()
+            self._samplers.settle(connection)
             await self._settle(connection, problem)
             if problem is None:
                 pause = _FIRST_RETRY_SECONDS
@@ -298,6 +303,7 @@ class Supervisor:
             except TimeoutError:
                 pause = min(2 * pause, _LAST_RETRY_SECONDS)
         # Nothing needs this connection any more; the next resource that names it starts anew.
+        self._samplers.settle(connection)
         self._book.strike(connection)
         await self._engines.end_bindings(connection.owner)
 

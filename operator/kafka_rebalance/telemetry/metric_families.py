@@ -103,6 +103,13 @@ _FAMILIES = (
     Family("throttle_contested", "Whether another writer keeps reverting the throttle: 1 or 0.", CLUSTER),
     Family("foreign_reassignments", "Reassignments of other tools under the throttle of the operator.", CLUSTER),
     Family("missing_permissions", "Permissions that the operator lacks in Kafka.", CLUSTER),
+    Family(
+        "samples_total",
+        "Samples for load models by outcome: stored or failed. No series without spec.sampling.",
+        (*CLUSTER, "outcome"),
+        MetricKind.COUNTER,
+    ),
+    Family("last_sample_timestamp_seconds", "When the last stored sample was taken, as a Unix time.", CLUSTER),
 )
 FAMILIES: Mapping[str, Family] = {family.name: family for family in _FAMILIES}
 """All families that are computed from the state of the operator, by name, in the order of the docs."""

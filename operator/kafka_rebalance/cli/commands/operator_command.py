@@ -57,6 +57,11 @@ def _port_option(option: str, text: str) -> Callable[[Callable[..., None]], Call
     metavar="URI",
     help="Lake, a directory or s3:// URI, that gets the steps of each run that has ended. [default: none]",
 )
+@click.option(
+    "--samples",
+    metavar="URI",
+    help="Lake, a directory or s3:// URI, for the samples of KafkaConnections with spec.sampling. [default: none]",
+)
 @_port_option("--health-port", "Port for GET /livez and GET /readyz, which answer 200, or 503 with the reasons.")
 @_port_option("--metrics-port", "Port for GET /metrics, in the formats of Prometheus.")
 @click.option(
@@ -85,6 +90,7 @@ def operator(
     lease_seconds: int,
     load_models: str | None,
     history: str | None,
+    samples: str | None,
     health_port: int,
     metrics_port: int,
     report_port: int,
@@ -111,5 +117,6 @@ def operator(
         metrics_port,
         report_port,
         report_audience,
+        samples,
     )
     asyncio.run(run_operator(settings))

@@ -11,19 +11,25 @@ from kafka_rebalance.api.conditions import (
     set_condition,
     summarise,
 )
-from kafka_rebalance.api.connection_resource import MAX_MISSING, ConnectionBrokers, KafkaConnectionStatus
+from kafka_rebalance.api.connection_resource import (
+    MAX_MISSING,
+    ConnectionBrokers,
+    KafkaConnectionStatus,
+    LastSample,
+)
 from kafka_rebalance.api.v1alpha1 import KafkaConnection
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.kafka.least_permissions import MissingPermission, sentence
 from kafka_rebalance.model.kafka_version import KafkaVersion
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.report.sampling_report import SamplingState
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionState:
     """``live_brokers`` None: none answered lately. ``problem``: why the connection cannot be used as it is.
 
-    ``version`` and ``missing`` permissions: None and empty: not known.
+    ``version`` and ``missing`` permissions: None and empty: not known. ``sampling`` None: the cluster is not sampled.
     """
 
     cluster_id: str
@@ -31,6 +37,7 @@ class ConnectionState:
     problem: RebalanceError | None
     version: KafkaVersion | None = None
     missing: tuple[MissingPermission, ...] = ()
+    sampling: SamplingState | None = None
 
 
 def build_connection_status(
@@ -63,6 +70,11 @@ def build_connection_status(
         put(ConditionType.PERMITTED, False, Reason.PERMISSIONS_MISSING, sentence(state.missing))
     else:
         conditions = remove_condition(conditions, ConditionType.PERMITTED)
+    sampled = _sampled(connection, state)
+    if connection.spec.sampling is None:
+        conditions = remove_condition(conditions, ConditionType.SAMPLING)
+    elif sampled is not None:
+        put(ConditionType.SAMPLING, *sampled)
     live_brokers = ConnectionBrokers(live=state.live_brokers) if state.live_brokers is not None else before.brokers
     return KafkaConnectionStatus(
         observed_generation=generation,
@@ -71,4 +83,19 @@ def build_connection_status(
         brokers=live_brokers,
         kafka_version=state.version.line if state.version is not None else before.kafka_version,
         missing_permissions=tuple(missing.what for missing in state.missing[:MAX_MISSING]),
+        last_sample=_last_sample(connection, state),
     )
+
+
+def _sampled(connection: KafkaConnection, state: ConnectionState) -> tuple[bool, str, str] | None:
+    """Status, reason and message of Sampling; None: as before, because no sample was due yet."""
+    if state.sampling is not None and connection.spec.sampling is not None:
+        return state.sampling.finding(connection.spec.sampling.interval)
+    return None if state.problem is None else (False, state.problem.reason, state.problem.message)
+
+
+def _last_sample(connection: KafkaConnection, state: ConnectionState) -> LastSample | None:
+    if connection.spec.sampling is None:
+        return None
+    last = None if state.sampling is None else state.sampling.last
+    return connection.status.last_sample if last is None else LastSample(time=last.taken_at, rows=last.rows)

@@ -1,17 +1,19 @@
 """The status of a KafkaConnection: reachable, permitted, and which Kafka it is."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
-from kafka_rebalance.api.connection_resource import MAX_MISSING, KafkaConnectionStatus
+from kafka_rebalance.api.connection_resource import MAX_MISSING, KafkaConnectionStatus, LastSample
 from kafka_rebalance.api.v1alpha1 import parse_connection
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
 from kafka_rebalance.kafka.least_permissions import MissingPermission
 from kafka_rebalance.model.kafka_version import KafkaVersion
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.report.connection_report import ConnectionState, build_connection_status
+from kafka_rebalance.reconcile.report.sampling_report import SamplingState, StoredSample
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 KAFKA_4_3 = KafkaVersion(30, 30)
@@ -81,3 +83,56 @@ class TestReachable:
         self, problem: RebalanceError | None, reachable: tuple[str, str]
     ) -> None:
         assert reason(status(problem), ConditionType.REACHABLE) == reachable
+
+
+class TestSampling:
+    SAMPLED = SamplingState().with_stored(StoredSample(NOW, 12, "no answer from brokers 3"))
+    FAILED = SAMPLED.with_failure(Transient(Reason.LAKE_UNUSABLE, "the sample was not stored"))
+
+    def found(
+        self,
+        sampling: SamplingState | None,
+        spec: dict[str, Any] | None,
+        before: KafkaConnectionStatus | None = None,
+        problem: RebalanceError | None = None,
+    ) -> KafkaConnectionStatus:
+        body = {
+            "metadata": {"name": "production", "namespace": "kafka", "uid": "u", "generation": 2},
+            "spec": {"bootstrapServers": "kafka:9092", "sampling": spec},
+            "status": before.model_dump(mode="json", by_alias=True, exclude_none=True) if before else {},
+        }
+        return build_connection_status(
+            parse_connection(body), ConnectionState("c-1", 3, problem, sampling=sampling), now=NOW
+        )
+
+    def test_a_sample_says_what_it_lacks(self) -> None:
+        """It is stored all the same, without these rows."""
+        found = self.found(self.SAMPLED, {"interval": "5m"})
+        condition = find_condition(found.conditions, ConditionType.SAMPLING)
+        assert condition is not None
+        assert (condition.status, condition.message) == (
+            *("True", "one sample each 5m is stored; no answer from brokers 3"),
+        )
+        assert found.last_sample == LastSample(time=NOW, rows=12)
+
+    def test_a_failure_keeps_the_last_sample_that_was_stored(self) -> None:
+        """And leaves Ready alone."""
+        found = self.found(self.FAILED, {})
+        assert reason(found, ConditionType.SAMPLING) == ("False", Reason.LAKE_UNUSABLE)
+        assert reason(found, ConditionType.READY) == ("True", Reason.CONNECTED)
+        assert found.last_sample == LastSample(time=NOW, rows=12)
+
+    def test_after_a_restart_the_status_stays_until_the_first_sample(self) -> None:
+        before = self.found(self.FAILED, {})
+        found = self.found(SamplingState(), {}, before)
+        assert reason(found, ConditionType.SAMPLING) == ("False", Reason.LAKE_UNUSABLE)
+        assert found.last_sample == before.last_sample
+
+    def test_while_the_cluster_is_not_its_own(self) -> None:
+        """Nothing is sampled, and the reason is that of Ready."""
+        found = self.found(None, {}, problem=Permanent(Reason.CONFLICTED, "another owner"))
+        assert reason(found, ConditionType.SAMPLING) == ("False", Reason.CONFLICTED)
+
+    def test_nothing_is_said_where_no_samples_are_asked_for(self) -> None:
+        found = self.found(None, None, self.found(self.SAMPLED, {}))
+        assert (reason(found, ConditionType.SAMPLING), found.last_sample) == (None, None)

@@ -1,0 +1,74 @@
+"""The Kafka clients of the owners of clusters: from the settings and Secrets of their connections."""
+
+import contextlib
+from collections.abc import Callable
+
+from kafka_rebalance.errors import Permanent, RebalanceError
+from kafka_rebalance.kafka.credential_rotation import Source, rotating
+from kafka_rebalance.kafka.ports import KafkaAdmin
+from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.kube.objects import KubeObjects
+from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
+from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
+from kafka_rebalance.reconcile.observe.connections import resolve
+
+ConnectAs = Callable[[ConnectionSettings, Owner], KafkaAdmin]
+"""A client for the cluster of this owner. Servers of inline connections are not trusted."""
+
+
+class OwnerClients:
+    """Makes clients; who has one closes it."""
+
+    def __init__(self, kube: KubeObjects, connect: ConnectAs, owners: ClusterOwners, book: ConnectionBook) -> None:
+        self._kube = kube
+        self.connect = connect
+        self._owners = owners
+        self._book = book
+
+    async def settings(self, connection: NamedConnection) -> ConnectionSettings:
+        """The present settings of the connection. Raises why there are none."""
+        kafka = connection.reach
+        if kafka is None:
+            raise Permanent(
+                Reason.CONNECTION_NOT_FOUND, f"{connection.owner} does not exist: create it, or name another"
+            )
+        return await resolve(kafka, connection.owner.namespace, self._kube)
+
+    def lasting(
+        self, connection: NamedConnection, settings: ConnectionSettings, cluster_id: str, admin: KafkaAdmin
+    ) -> KafkaAdmin:
+        """The client for as long as the owner has the cluster: it follows the Secrets, and refuses another cluster."""
+        return rotating(
+            admin,
+            (connection.source, settings),
+            cluster_id,
+            lambda renewed: self.connect(renewed, connection.owner),
+            lambda: self._settings_now(connection.owner, cluster_id),
+            self._owners.recognise,
+        )
+
+    async def another(self, connection: NamedConnection, cluster_id: str) -> KafkaAdmin:
+        """A further client for the cluster of the owner, for readings that no round is to wait for.
+
+        Raises why it cannot be reached, Refused if it is another cluster.
+        """
+        settings = await self.settings(connection)
+        admin = self.lasting(connection, settings, cluster_id, self.connect(settings, connection.owner))
+        try:
+            await self._owners.recognise(await admin.describe_cluster(), admin, settings.bootstrap_servers)
+        except BaseException:
+            await admin.close()
+            raise
+        return admin
+
+    async def _settings_now(self, owner: Owner, cluster_id: str) -> dict[Source, ConnectionSettings]:
+        """The present settings of the owner's connections to the cluster; those whose Secrets are gone are left out."""
+        found = {}
+        for connection in self._book:
+            here = connection.engine is not None and connection.engine.cluster_id == cluster_id
+            if connection.owner == owner and here and connection.needed:
+                with contextlib.suppress(RebalanceError):
+                    found[connection.source] = await self.settings(connection)
+        return found

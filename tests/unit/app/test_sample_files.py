@@ -1,0 +1,140 @@
+"""What becomes of samples when their store is full, gone, or does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_rebalance.app import sample_files
+from kafka_rebalance.app.sample_files import SampleFiles
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.pipeline.lake import Lake, clusters
+from kafka_rebalance.pipeline.sample_manifests import listed
+from kafka_rebalance.pipeline.schema import SampleBatch, SampleRow
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+
+
+class Taker:
+    """Takes samples of one row. ``of``: what else is known of them."""
+
+    def __init__(self, **of: Any) -> None:
+        self.taken = 0
+        self._of = of
+
+    async def sample(self) -> SampleBatch:
+        self.taken += 1
+        row = SampleRow(NOON, "run", self.taken, "c", "t", "id", 0, 1, size_bytes=5, size_at=NOON)
+        return SampleBatch(NOON, "c", (row,), run_id="run", sequence=self.taken, **self._of)
+
+
+@pytest.fixture
+async def files(tmp_path: Path) -> AsyncIterator[SampleFiles]:
+    found = SampleFiles(str(tmp_path / "lake"), lambda: None)
+    yield found
+    await found.close()
+
+
+def stored(directory: Path) -> int:
+    """The number of samples that a reader finds."""
+    lake = Lake.open(str(directory / "lake"))
+    return len(listed(lake, "c", timedelta(days=1), NOON + timedelta(hours=1)).batches()) if clusters(lake) else 0
+
+
+async def test_a_sample_is_stored_as_the_command_does(files: SampleFiles, tmp_path: Path) -> None:
+    """With a manifest, so that Spark finds it."""
+    for _ in range(2):
+        found = await files.taken(Taker(), lambda: True)
+        assert found is not None
+        assert (found.taken_at, found.rows, found.missing) == (NOON, 1, "")
+    assert stored(tmp_path) == 2
+
+
+async def test_what_it_lacks_is_said(files: SampleFiles) -> None:
+    brokers = tuple(BrokerId(number) for number in range(1, 8))
+    found = await files.taken(Taker(missing_brokers=brokers, commits_missing="GroupForbidden"), lambda: True)
+    assert found is not None
+    assert found.missing == (
+        "no answer from brokers 1, 2, 3, 4, 5 and 2 more; bytes out are not measured, because consumer groups cannot "
+        "be read (GroupForbidden): permit Describe on all groups, or set consumerGroups: false"
+    )
+
+
+async def test_one_that_is_not_wanted_any_more_is_not_stored(files: SampleFiles, tmp_path: Path) -> None:
+    assert await files.taken(Taker(), lambda: False) is None
+    assert stored(tmp_path) == 0
+
+
+async def test_a_store_that_fails_costs_the_samples_of_that_time(files: SampleFiles, tmp_path: Path) -> None:
+    (tmp_path / "lake").write_text("in the way")
+    for _ in range(sample_files._AT_ONCE + 1):
+        with pytest.raises(Transient, match=r"the sample was not stored in .*/lake \(") as failed:
+            await files.taken(Taker(), lambda: True)
+        assert failed.value.reason == "LakeUnusable"
+    (tmp_path / "lake").unlink()
+    assert await files.taken(Taker(), lambda: True)
+    assert stored(tmp_path) == 1
+
+
+async def test_a_store_that_hangs_does_not_fill_the_memory(
+    files: SampleFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No further cluster is read while two samples wait for it. When it answers, samples go on."""
+    monkeypatch.setattr(sample_files, "_WRITE_SECONDS", 0.01)
+    monkeypatch.setattr(sample_files, "_TURN_SECONDS", 0.01)
+    answers, write, taker = threading.Event(), files._write, Taker()
+    monkeypatch.setattr(files, "_write", lambda batch: (answers.wait(60), write(batch))[1])
+    for _ in range(5):
+        with pytest.raises(Transient, match=r"^the lake .*(did not take the sample|is busy).* within 0 s$") as failed:
+            await files.taken(taker, lambda: True)
+        assert failed.value.reason == "LakeUnusable"
+    assert taker.taken == sample_files._AT_ONCE
+    monkeypatch.setattr(sample_files, "_WRITE_SECONDS", 60.0)
+    monkeypatch.setattr(sample_files, "_TURN_SECONDS", 60.0)
+    answers.set()
+    assert await files.taken(taker, lambda: True)
+    await files.close()
+    assert stored(tmp_path) == sample_files._AT_ONCE + 1
+
+
+async def test_a_cancelled_sample_keeps_its_turn_until_it_is_written(
+    files: SampleFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each edit would begin another one beside it."""
+    answers, begun, write = threading.Event(), asyncio.Event(), files._write
+    loop = asyncio.get_running_loop()
+
+    def slow(batch: SampleBatch) -> int:
+        loop.call_soon_threadsafe(begun.set)
+        answers.wait(60)
+        return write(batch)
+
+    monkeypatch.setattr(files, "_write", slow)
+    task = asyncio.create_task(files.taken(Taker(), lambda: True))
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait({task})
+    assert files._turns._value == sample_files._AT_ONCE - 1
+    answers.set()
+    await files.close()
+    assert files._turns._value == sample_files._AT_ONCE
+
+
+async def test_who_does_not_lead_stores_nothing(tmp_path: Path) -> None:
+    """Two operators at a time would be two samplers of one cluster."""
+
+    def check() -> None:
+        raise Transient("NotLeading", "this operator does not hold the lease")
+
+    files = SampleFiles(str(tmp_path / "lake"), check)
+    with pytest.raises(Transient, match="lease"):
+        await files.taken(Taker(), lambda: True)
+    await files.close()
+    assert stored(tmp_path) == 0
