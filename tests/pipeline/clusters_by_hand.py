@@ -81,6 +81,11 @@ class Samples:
     ) -> None:
         self.rows[at].append(_with(self._row(at, topic, broker, size, topic_id), leader=leader))
 
+    def log_dir(self, at: float, broker: int) -> None:
+        """A row of a log dir, which says that the broker is there even if it has no replicas."""
+        row = _with(self._row(at, "", broker, None, ""), topic=None, topic_id=None, partition=None)
+        self.rows[at].append(_with(row, log_dir="/data", total_bytes=10, usable_bytes=5))
+
     def batch(self, at: float, missing: tuple[int, ...] = ()) -> SampleBatch:
         moment = START + timedelta(seconds=at)
         brokers = tuple(BrokerId(broker) for broker in missing)
@@ -102,6 +107,7 @@ class Samples:
             topic_id=topic_id,
             partition=0,
             broker=broker,
+            log_dir=f"/data-{broker}",
             size_bytes=None if size is None else round(size),
             size_at=None if size is None else moment,
         )

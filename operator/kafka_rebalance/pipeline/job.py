@@ -12,7 +12,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.pipeline import model_file
+from kafka_rebalance.pipeline import broker_loads, model_file
 from kafka_rebalance.pipeline.commits_schema import COMMITS_SPARK_SCHEMA
 from kafka_rebalance.pipeline.coverage import Coverage, coverage, files_with
 from kafka_rebalance.pipeline.lake import Lake, model_path
@@ -45,15 +45,27 @@ class JobOutcome:
 
 
 def build(
-    spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedelta, now: datetime, *, use_stored: bool = True
+    spark: "SparkSession",
+    lake_uri: str,
+    cluster_id: str,
+    window: timedelta,
+    now: datetime,
+    *,
+    use_stored: bool = True,
+    by_broker: bool = False,
 ) -> JobOutcome:
     """Compute and store the model of one cluster. Raises Refused (NoSamples) if the lake has none that can be used.
 
     Hours whose windows are stored and still hold are not computed from samples again, unless ``use_stored`` is False.
+    ``by_broker``: also store what each broker carries.
     """
+    from pyspark import StorageLevel
+
+    from kafka_rebalance.pipeline.broker_windows import broker_windows
     from kafka_rebalance.pipeline.forecast_step import with_forecasts
-    from kafka_rebalance.pipeline.partition_loads import loads
-    from kafka_rebalance.pipeline.rate_windows import STORED_COLUMNS, windows
+    from kafka_rebalance.pipeline.partition_listing import listing
+    from kafka_rebalance.pipeline.partition_loads import estimates, loads
+    from kafka_rebalance.pipeline.rate_windows import STORED_COLUMNS, windows, windows_between
     from kafka_rebalance.pipeline.sample_rows import open_samples, rows_of, stored_windows
 
     for name, value in hadoop_settings(lake_uri).items():
@@ -67,21 +79,23 @@ def build(
     unfinished = f"{UNFINISHED}/{uuid.uuid4().hex}"
     groups = _committed(inventory(lake, cluster_id, window, now, OFFSETS), linked)
     reported = _reported(inventory(lake, cluster_id, window, now, METRICS), linked)
+    newest = _newest(spark, lake, cover)
+    last = linked.batches[-1]
     listed, forecast_lineage = with_forecasts(
-        _listing(spark, lake, cover),
+        listing(newest, last.sampled_at, last.missing_brokers, lists_silent=bool(last.run_id)),
         lake,
         cluster_id,
-        linked.batches[-1],
+        last,
         lambda files: rows_of(spark, lake, files),
         lambda hours: stored_windows(spark, lake, hours),
     )
-    rows = loads(
+    estimated = estimates(
         listed,
         windows(open_samples(spark, lake, cover, used), linked.breaks, stored_windows(spark, lake, cover.stored)),
         _consumed(spark, lake, groups, linked) if groups.batches else None,
         _sent(spark, lake, reported, linked) if reported.batches else None,
     )
-    start, end = linked.batches[0].sampled_at, linked.batches[-1].sampled_at
+    start, end = linked.batches[0].sampled_at, last.sampled_at
     beside = (*groups.files, *reported.files)
     hashes = {manifest.sha256 for manifest in (*used, *beside)}.union(*(hour.files for hour in cover.stored))
     skipped = (*cover.found.skipped, *groups.skipped, *reported.skipped)
@@ -98,11 +112,20 @@ def build(
         "storedHours": len(cover.stored),
         **forecast_lineage,
     }
+    if by_broker:
+        estimated.persist(StorageLevel.DISK_ONLY)  # for both results: the samples are read and shuffled once
     try:
-        rows.write.parquet(f"{lake.spark_root}/{unfinished}")
+        loads(estimated).write.parquet(f"{lake.spark_root}/{unfinished}")
         described = model_file.header(cluster_id, start, end, len(linked.batches), lineage)
-        model_file.store(lake, cluster_id, unfinished, described)
+        data = model_file.packed(lake, unfinished, described)
+        if by_broker:
+            number = windows_between(start, end)
+            rows = broker_windows(estimated, newest.select("broker").distinct(), number).collect()
+            broker_loads.store(lake, cluster_id, broker_loads.broker_loads(rows, number, data), described)
+        lake.write(model_path(cluster_id), data)
     finally:
+        if by_broker:
+            estimated.unpersist()
         lake.delete_directory(unfinished)
     model = model_file.summary(lake, cluster_id)
     assert model is not None  # noqa: S101 - it was just stored
@@ -164,11 +187,10 @@ def _consumed(spark: "SparkSession", lake: Lake, groups: _Beside, linked: Chain)
     return consumed_windows(without(rows, stored.difference(groups.batches)), linked.breaks)
 
 
-def _listing(spark: "SparkSession", lake: Lake, cover: Coverage) -> "DataFrame":
-    """From the newest batch, and for each broker that is missing in it the newest batch in which it answered."""
+def _newest(spark: "SparkSession", lake: Lake, cover: Coverage) -> "DataFrame":
+    """The newest batch, and for each broker that is missing in it the newest batch in which it answered."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    from kafka_rebalance.pipeline.partition_loads import listing
     from kafka_rebalance.pipeline.sample_rows import rows_of
 
     newest = cover.linked.batches[-1]
@@ -185,8 +207,7 @@ def _listing(spark: "SparkSession", lake: Lake, cover: Coverage) -> "DataFrame":
             wanted.append(batch)
             files += [manifest for manifest in found if manifest not in files]
             silent &= set(batch.missing_brokers)
-    rows = rows_of(spark, lake, files).where(F.col("sampled_at").isin(*(batch.sampled_at for batch in wanted)))
-    return listing(rows, newest.sampled_at, newest.missing_brokers, lists_silent=bool(newest.run_id))
+    return rows_of(spark, lake, files).where(F.col("sampled_at").isin(*(batch.sampled_at for batch in wanted)))
 
 
 def no_samples(cluster_id: str, cover: Coverage) -> str:

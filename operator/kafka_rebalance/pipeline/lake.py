@@ -3,6 +3,7 @@
     samples/cluster=<id>/date=YYYY-MM-DD/<time>-<uuid>.parquet     rows, immutable
     manifests/cluster=<id>/date=YYYY-MM-DD/<time>-<uuid>.json      names one such file; written last
     models/<id>/load-model.parquet                                 what Spark computed, for the planner
+    models/<id>/broker-loads.parquet                               what it computed of each broker
 
 Object stores have no atomic rename, so a reader uses only files that a manifest names and that have the size that it
 names. Samples are never changed; `lake_retention` merges and deletes them.

@@ -15,12 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
+from kafka_rebalance.pipeline import broker_loads
+from kafka_rebalance.pipeline.broker_loads import BrokerLoad
 from kafka_rebalance.pipeline.lake import Lake, model_path
 from kafka_rebalance.storage.load_model_parquet import METADATA_KEY, VERSION
 
 _DICTIONARIES = ("topic", "method", "bytes_out_method")
 _NAMED = pa.dictionary(pa.int32(), pa.string())
-_OPTIONAL = ("bytes_", "growth_", "forecast_")
+_OPTIONAL = ("leader", "bytes_", "growth_", "forecast_")
 _FORECAST = re.compile(r"forecast_(\d+)d")
 _ROW_GROUP = 131_072
 
@@ -30,6 +32,7 @@ class ModelSummary:
     """What a model says, in a few numbers.
 
     ``methods``: partitions by method; ``methods_out``: of bytes out; ``forecasts``: by days ahead.
+    ``brokers``: nothing for a model of a version without.
     """
 
     partitions: int
@@ -39,6 +42,7 @@ class ModelSummary:
     methods_out: Mapping[str, int]
     header: Mapping[str, Any]
     forecasts: Mapping[int, "ForecastSummary"] = field(default_factory=dict)
+    brokers: tuple[BrokerLoad, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,8 @@ def header(
     }
 
 
-def store(lake: Lake, cluster_id: str, table: str, described: Mapping[str, object]) -> None:
-    """Copy Spark's output, the sorted files in the directory ``table``, to the path that readers know."""
+def packed(lake: Lake, table: str, described: Mapping[str, object]) -> bytes:
+    """Spark's output, the sorted files in the directory ``table``, as one file."""
     sink = pa.BufferOutputStream()
     writer = None
     metadata = {METADATA_KEY: json.dumps(described, separators=(",", ":"))}
@@ -81,7 +85,8 @@ def store(lake: Lake, cluster_id: str, table: str, described: Mapping[str, objec
     if writer is None:
         raise ValueError(f"Spark wrote nothing to {table}")
     writer.close()
-    lake.write(model_path(cluster_id), sink.getvalue().to_pybytes())
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def summary(lake: Lake, cluster_id: str) -> ModelSummary | None:
@@ -94,14 +99,16 @@ def summary(lake: Lake, cluster_id: str) -> ModelSummary | None:
     days = [int(match[1]) for match in map(_FORECAST.fullmatch, file.schema_arrow.names) if match]
     wanted = ["size_bytes", "bytes_in_mean", "method", "bytes_out_method", *(f"forecast_{day}d" for day in days)]
     rows = file.read(columns=wanted)
+    described = json.loads(file.schema_arrow.metadata[METADATA_KEY])
     return ModelSummary(
         partitions=rows.num_rows,
         size_bytes=pc.sum(rows["size_bytes"]).as_py() or 0,
         bytes_in_per_second=pc.sum(rows["bytes_in_mean"]).as_py() or 0.0,
         methods=_counts(rows, "method"),
         methods_out=_counts(rows, "bytes_out_method"),
-        header=json.loads(file.schema_arrow.metadata[METADATA_KEY]),
+        header=described,
         forecasts={day: _forecast(rows, f"forecast_{day}d") for day in days},
+        brokers=broker_loads.read(lake, cluster_id, described),
     )
 
 

@@ -3,14 +3,14 @@
 The columns are those of the artefact. Nothing here starts Spark, opens files or runs Python per row.
 """
 
-from datetime import datetime
+from collections.abc import Callable
 from enum import StrEnum
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
 from kafka_rebalance.pipeline.metric_windows import shared
-from kafka_rebalance.pipeline.rate_windows import WINDOW_SECONDS, leads, partition_key
+from kafka_rebalance.pipeline.rate_windows import WINDOW_SECONDS
 from kafka_rebalance.pipeline.size_forecasts import COLUMNS as FORECASTS
 
 _MICROS = 1e6
@@ -23,6 +23,8 @@ _FEW_OLD = 0.01
 _WAYS = ("in", "out")
 _SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 _STATISTICS = ("mean", *_SHARES)
+ADDENDS = {"rate": "double", "size": "double", "out": "double"}
+"""Of a window of a partition: bytes in per second, the leader's size, bytes out per second."""
 _CONSUMED = {"out_micros": "bigint", "out_dense": "bigint", "old_records": "double", "new_records": "double"}
 
 
@@ -36,43 +38,10 @@ class Method(StrEnum):
     UNKNOWN = "Unknown"
 
 
-def listing(rows: DataFrame, newest: datetime, missing: tuple[int, ...], *, lists_silent: bool) -> DataFrame:
-    """The partitions of the newest sample with the sizes of their replicas, by ``k``.
-
-    ``rows`` are those of the newest sample, and older ones of the brokers ``missing`` in it, whose last known sizes
-    count. ``lists_silent``: the newest sample has rows of replicas on brokers that did not answer.
-    """
-    present = F.col("sampled_at") == F.lit(newest)
-    silent = F.col("broker").isin(*missing) if missing else F.lit(False)
-    replicas = (
-        rows.where(F.col("topic").isNotNull() & (present | silent))
-        .select(partition_key().alias("k"), "*", present.alias("present"), leads().alias("leads"))
-        .groupBy("k", "topic", "topic_id", "partition", "broker")
-        .agg(
-            F.max("present").alias("present"),
-            F.max_by("size_bytes", F.when(F.col("size_bytes").isNotNull(), F.col("sampled_at"))).alias("bytes"),
-            F.max_by("leads", "sampled_at").alias("leads"),
-        )
-    )
-    listed = F.col("present") if lists_silent else F.lit(True)
-    known = listed & F.col("bytes").isNotNull()
-    of_leader, largest = F.max(F.when(known & F.col("leads"), F.col("bytes"))), F.max(F.when(known, F.col("bytes")))
-    by_broker = F.array_sort(F.collect_list(F.when(known, F.struct("broker", "bytes"))))
-    return (
-        replicas.groupBy("k", "topic", "topic_id", "partition")
-        .agg(
-            F.max("present").alias("present"),
-            by_broker.alias("replicas"),
-            F.coalesce(of_leader, largest).alias("size_bytes"),
-        )
-        .where("present and size_bytes is not null")
-    )
-
-
-def loads(
+def estimates(
     listed: DataFrame, windows: DataFrame, consumed: DataFrame | None = None, metrics: DataFrame | None = None
 ) -> DataFrame:
-    """One row per listed partition, sorted by topic and partition, in one part. Rates that are not known are null.
+    """The listed partitions with the statistics of their rates, and the windows that these are of.
 
     ``listed`` may have forecasts of the sizes. ``consumed``: windows of what consumer groups read (`consumed_windows`).
     ``metrics``: of what brokers sent (`metric_windows`).
@@ -80,15 +49,21 @@ def loads(
     estimated = _estimated(windows, consumed)
     if metrics is not None:
         estimated = _with_metrics(estimated, listed, metrics)
-    joined = listed.join(_rates(estimated), on="k", how="left")
+    return listed.join(_rates(estimated), on="k", how="left")
+
+
+def loads(estimated: DataFrame) -> DataFrame:
+    """One row per listed partition, sorted by topic and partition, in one part. Rates that are not known are null."""
     return (
-        joined.select(
+        estimated.select(
             "topic",
             "partition",
             "topic_id",
             "size_bytes",
             F.col("replicas.broker").alias("replica_brokers"),
             F.col("replicas.bytes").alias("replica_bytes"),
+            F.col("replicas.log_dir").alias("replica_log_dirs"),
+            "leader",
             *(
                 F.round(f"{way}_{name}", _DECIMALS).alias(f"bytes_{way}_{name}")
                 for way in _WAYS
@@ -100,7 +75,7 @@ def loads(
             F.round("growth", _DECIMALS).alias("growth_bytes_per_second"),
             _seconds("out_micros").alias("bytes_out_covered_seconds"),
             F.coalesce("out_method", F.lit(Method.UNKNOWN.value)).alias("bytes_out_method"),
-            *(name for name in FORECASTS if name in listed.columns),
+            *(name for name in FORECASTS if name in estimated.columns),
         )
         .repartition(1)
         .sortWithinPartitions("topic", "partition")
@@ -127,12 +102,34 @@ def _estimated(windows: DataFrame, consumed: DataFrame | None) -> DataFrame:
         .withColumn("reads_old", F.col("old_records") > _FEW_OLD * (F.col("old_records") + F.col("new_records")))
         .withColumn("known_in", F.transform("found", _with_rate))
         .withColumn("known_out", F.transform("found_out", _with_rate_out))
-        .select("k", "growth", *(_with_bytes(f"known_{way}").alias(f"known_{way}") for way in _WAYS))
+        .select(
+            "k",
+            "growth",
+            *(_with_bytes(f"known_{way}").alias(f"known_{way}") for way in _WAYS),
+            _addends("known_in", rate=_rate, size=lambda window: window["size"]).alias("windows_in"),
+        )
     )
 
 
 def _with_bytes(windows: str) -> Column:
     return F.filter(windows, lambda window: window["bytes"].isNotNull())
+
+
+def _dense(windows: str) -> Column:
+    return F.filter(windows, lambda window: window["dense"] >= _VALID_MICROS)
+
+
+def _addends(windows: str, **values: Callable[[Column], Column]) -> Column:
+    """The windows of which at least half is covered, with what `broker_windows` adds up; without a value it is null."""
+
+    def addend(window: Column) -> Column:
+        found = (values[name](window) if name in values else F.lit(None) for name in ADDENDS)
+        return F.struct(
+            window["w"].alias("w"),
+            *(value.cast(kind).alias(name) for value, (name, kind) in zip(found, ADDENDS.items(), strict=True)),
+        )
+
+    return F.transform(_dense(windows), addend)
 
 
 def _with_metrics(estimated: DataFrame, listed: DataFrame, metrics: DataFrame) -> DataFrame:
@@ -146,6 +143,7 @@ def _with_metrics(estimated: DataFrame, listed: DataFrame, metrics: DataFrame) -
         .select("k", "topic", "partitions", "in.w", "in.leader", _rate(F.col("in")).alias("rate"))
     )
     window = F.struct(
+        "w",
         F.lit(WINDOW_SECONDS * int(_MICROS)).cast("bigint").alias("micros"),
         F.lit(WINDOW_SECONDS * int(_MICROS)).cast("bigint").alias("dense"),
         (F.col("sent") * WINDOW_SECONDS).alias("bytes"),
@@ -174,6 +172,8 @@ def _rates(estimated: DataFrame) -> DataFrame:
         "k",
         F.when(F.col("in_micros") > 0, F.col("growth")).alias("growth"),
         *(f"{way}_{name}" for way in _WAYS for name in ("micros", "windows", "method", *_STATISTICS)),
+        "windows_in",
+        _addends("known_out", out=_rate).alias("windows_out"),
     )
 
 
@@ -182,13 +182,15 @@ def _partitions(windows: DataFrame) -> DataFrame:
     sampled = F.col("micros").isNotNull()
     in_order = F.when(sampled, F.col("w"))
     leader = F.when(F.col("lowest_leader") == F.col("highest_leader"), F.col("lowest_leader")).alias("leader")
-    found = F.struct("w", leader, "micros", "dense", "grown", "grown_records", "other_records", "largest_record")
+    found = F.struct(
+        *("w", leader, "micros", "dense", "grown", "grown_records", "other_records", "largest_record", "size")
+    )
     sums = ("grown", "grown_records", "other_records", "size_change", "deleted", "grown_pairs", "shrunk_pairs")
     partitions = windows.groupBy("k").agg(
         F.collect_list(F.when(sampled, found)).alias("found"),
-        F.collect_list(F.when(F.col("out_micros").isNotNull(), F.struct(*_CONSUMED, "grown", "grown_records"))).alias(
-            "found_out"
-        ),
+        F.collect_list(
+            F.when(F.col("out_micros").isNotNull(), F.struct("w", *_CONSUMED, "grown", "grown_records"))
+        ).alias("found_out"),
         *(F.sum(name).alias(name) for name in (*sums, "old_records", "new_records")),
         F.max("partial_log").alias("partial_log"),
         F.min_by("first_held", in_order).alias("first_held"),
@@ -203,7 +205,7 @@ def _summed(partitions: DataFrame, way: str) -> DataFrame:
     """The statistics of the windows ``known_<way>`` whose bytes are known."""
     known, rates = f"known_{way}", f"rates_{way}"
     total = F.aggregate(known, F.lit(0.0), lambda sum_, window: sum_ + window["bytes"])
-    dense = F.array_sort(F.transform(F.filter(known, lambda window: window["dense"] >= _VALID_MICROS), _rate))
+    dense = F.array_sort(F.transform(_dense(known), _rate))
     worst = F.array_max(F.transform(known, lambda window: window["rank"]))
     mean = F.col(f"{way}_mean")
     return (
@@ -246,6 +248,7 @@ def _with_rate(window: Column) -> Column:
         window["dense"].alias("dense"),
         F.when(F.col("hidden"), by_hidden).otherwise(plain).alias("bytes"),
         F.when(certain, 1).when(marginal, 2).otherwise(3).alias("rank"),
+        window["size"].alias("size"),
     )
 
 
@@ -261,6 +264,7 @@ def _with_rate_out(window: Column) -> Column:
     marginal = F.col("hidden") | (~F.col("reads_old") & (here.isNotNull() | F.col("grown_record").isNotNull()))
     nothing = F.col("old_records") + F.col("new_records") == 0
     return F.struct(
+        window["w"].alias("w"),
         window["out_micros"].alias("micros"),
         window["out_dense"].alias("dense"),
         (

@@ -11,6 +11,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from kafka_rebalance.model.goals import LoadResource
+from kafka_rebalance.pipeline.broker_loads import imbalance
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.lake_tables import METRICS, OFFSETS
 from kafka_rebalance.pipeline.metrics_reader import PIECE
@@ -84,6 +86,8 @@ class QualityReport:
             "methods": dict(self.model.methods) if self.model else None,
             "bytesOutMethods": dict(self.model.methods_out) if self.model else None,
             "forecasts": _forecasts(self.model) if self.model else None,
+            "brokers": [load.to_json() for load in self.model.brokers] if self.model else None,
+            "imbalance": _imbalances(self.model) if self.model else None,
             "lineage": self.model.header["lineage"] if self.model else None,
         }
 
@@ -92,6 +96,15 @@ def _forecasts(model: ModelSummary) -> dict[str, dict[str, int]]:
     return {
         f"{days}d": {"partitions": found.partitions, "nowBytes": found.now_bytes, "bytes": found.size_bytes}
         for days, found in model.forecasts.items()
+    }
+
+
+def _imbalances(model: ModelSummary) -> dict[str, dict[str, float] | None]:
+    found = {resource.value: imbalance(model.brokers, resource) for resource in LoadResource}
+    return {
+        name: most
+        and {"broker": most.broker, "p95": most.p95, "equalShare": most.equal_share, "ratio": round(most.ratio, 4)}
+        for name, most in found.items()
     }
 
 

@@ -29,6 +29,12 @@ _WINDOW = WINDOW_SECONDS * _MICROS
 _NEXT_EPOCH = 1 << 32
 
 
+def windows_between(start: datetime, end: datetime) -> int:
+    """How many windows have a part in this time."""
+    first, last = (round(moment.astimezone(UTC).timestamp() * _MICROS) for moment in (start, end))
+    return max((last - 1) // _WINDOW - first // _WINDOW + 1, 1)
+
+
 def partition_key() -> Column:
     """64 bits that stand for a partition of one incarnation of a topic; strings are not shuffled."""
     return F.xxhash64("topic_id", "topic", "partition")

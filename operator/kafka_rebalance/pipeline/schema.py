@@ -96,7 +96,7 @@ ARROW_SCHEMA = pa.schema(
 
 SPARK_SCHEMA = (
     "sampled_at timestamp, run_id string, topic string, topic_id string, partition int, broker int, "
-    "leader int, leader_epoch int, size_bytes bigint, size_at timestamp, log_start_offset bigint, "
+    "leader int, leader_epoch int, log_dir string, size_bytes bigint, size_at timestamp, log_start_offset bigint, "
     "log_end_offset bigint, offsets_at timestamp, "
     "isr array<int>, whole_log boolean, is_leader boolean"
 )

@@ -22,10 +22,18 @@ LOAD_MODEL_RULES = (
     BrokenRule(
         "leader-size",
         "The size of a partition is that of its leader, also while a larger replica exists.",
-        "pipeline/partition_loads.py",
+        "pipeline/partition_listing.py",
         "F.coalesce(of_leader, largest)",
         "largest",
         ("tests/pipeline/test_job.py::TestDirtySamples::test_sizes_are_of_each_replica",),
+    ),
+    BrokenRule(
+        "whole-sums",
+        "A window of a broker counts only if it is known of each of its partitions.",
+        "pipeline/broker_windows.py",
+        "known(window) == F.col(counted)",
+        "known(window) > 0",
+        ("tests/pipeline/test_broker_loads.py::TestBrokers::test_statistics_are_of_the_sums",),
     ),
     BrokenRule(
         "another-epoch",

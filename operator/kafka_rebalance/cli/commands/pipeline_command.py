@@ -21,6 +21,7 @@ from kafka_rebalance.cli.options.expected_cluster import check_cluster, cluster_
 from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.cli.options.pipeline_extra import lake_store, require_extra
 from kafka_rebalance.cli.options.spark_options import check_spark, clusters_option, spark_options
+from kafka_rebalance.cli.tables.broker_load_lines import known_broker_loads, unknown_broker_loads
 from kafka_rebalance.cli.tables.job_progress import job_progress
 from kafka_rebalance.cli.tables.size_forecast_lines import known_forecasts, unknown_forecasts
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
@@ -150,6 +151,7 @@ def windows_command(
     show_default=True,
     help="Use samples of this long before the newest one.",
 )
+@click.option("--broker-loads", is_flag=True, help="Also compute what each broker carries, and hot partitions.")
 @click.option("--from-samples", is_flag=True, help="Compute everything from samples, also hours with stored windows.")
 @spark_options
 def load_model_command(
@@ -159,6 +161,7 @@ def load_model_command(
     master: str | None,
     remote: str | None,
     *,
+    broker_loads: bool,
     from_samples: bool,
 ) -> None:
     """Compute a load model per cluster from the samples of a lake, with Spark."""
@@ -173,7 +176,15 @@ def load_model_command(
         def build(cluster_id: str) -> None:
             started, covered = time.monotonic(), timedelta(seconds=window)
             with job_progress(spark, f"cluster {cluster_id}"):
-                outcome = job.build(spark, lake, cluster_id, covered, datetime.now(UTC), use_stored=not from_samples)
+                outcome = job.build(
+                    spark,
+                    lake,
+                    cluster_id,
+                    covered,
+                    datetime.now(UTC),
+                    use_stored=not from_samples,
+                    by_broker=broker_loads,
+                )
             _report(outcome, lake, time.monotonic() - started)
 
         failed = each_cluster(chosen, build)
@@ -273,6 +284,8 @@ def _print_quality(found: Any) -> None:
         click.echo(f"  bytes out  {method}: {count} of {found.model.partitions} partitions")
     for line in (*known_forecasts(found.model), *unknown_forecasts(found.model)):
         click.echo(f"  forecast   {line}")
+    for line in (*known_broker_loads(found.model), *unknown_broker_loads(found.model)):
+        click.echo(f"  brokers    {line}")
 
 
 def _time(moment: datetime | None) -> str:
@@ -293,6 +306,8 @@ def _report(outcome: Any, lake: str, seconds: float) -> None:
     )
     for line in known_forecasts(model):
         click.echo(f"cluster {outcome.cluster_id}: size {line}")
+    for line in known_broker_loads(model):
+        click.echo(f"cluster {outcome.cluster_id}: {line}")
     notes = [
         (model.methods.get(Method.UNKNOWN, 0), "partitions have no rate: see `kafka-rebalance pipeline quality`"),
         (outcome.partial_batches, "samples are incomplete: a broker did not answer"),
@@ -303,6 +318,8 @@ def _report(outcome: Any, lake: str, seconds: float) -> None:
             click.echo(f"cluster {outcome.cluster_id}: {number} {what}", err=True)
     for line in unknown_forecasts(model):
         click.echo(f"cluster {outcome.cluster_id}: size {line}", err=True)
+    for line in unknown_broker_loads(model):
+        click.echo(f"cluster {outcome.cluster_id}: {line}", err=True)
     _report_skipped(outcome.cluster_id, outcome.skipped)
 
 
