@@ -99,8 +99,12 @@ def broker_loads(rows: Iterable[Mapping[str, Any]], windows: int, model: bytes) 
     hot = hot_partitions(model, {place: figures["partitions"] for place, figures in by_place.items()})
     return tuple(
         BrokerLoad(
-            *place,
-            *(figures[name] for name in ("mean", "p95", "max", "windows")),
+            broker=place[0],
+            resource=place[1],
+            mean=figures["mean"],
+            p95=figures["p95"],
+            max=figures["max"],
+            windows=figures["windows"],
             of_windows=windows,
             partitions=figures["partitions"],
             known_partitions=figures["known"],

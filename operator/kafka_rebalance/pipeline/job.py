@@ -120,7 +120,8 @@ def build(
         data = model_file.packed(lake, unfinished, described)
         if by_broker:
             number = windows_between(start, end)
-            rows = broker_windows(estimated, newest.select("broker").distinct(), number).collect()
+            summed = broker_windows(estimated, newest.select("broker").distinct(), number).collect()
+            rows = [row.asDict(recursive=True) for row in summed]
             broker_loads.store(lake, cluster_id, broker_loads.broker_loads(rows, number, data), described)
         lake.write(model_path(cluster_id), data)
     finally:

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from kafka_rebalance.model.goals import LoadResource
-from kafka_rebalance.pipeline.broker_loads import imbalance
+from kafka_rebalance.pipeline.broker_loads import Imbalance, imbalance
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.lake_tables import METRICS, OFFSETS
 from kafka_rebalance.pipeline.metrics_reader import PIECE
@@ -100,12 +100,13 @@ def _forecasts(model: ModelSummary) -> dict[str, dict[str, int]]:
 
 
 def _imbalances(model: ModelSummary) -> dict[str, dict[str, float] | None]:
-    found = {resource.value: imbalance(model.brokers, resource) for resource in LoadResource}
-    return {
-        name: most
-        and {"broker": most.broker, "p95": most.p95, "equalShare": most.equal_share, "ratio": round(most.ratio, 4)}
-        for name, most in found.items()
-    }
+    return {resource.value: _shown(imbalance(model.brokers, resource)) for resource in LoadResource}
+
+
+def _shown(most: Imbalance | None) -> dict[str, float] | None:
+    if most is None:
+        return None
+    return {"broker": most.broker, "p95": most.p95, "equalShare": most.equal_share, "ratio": round(most.ratio, 4)}
 
 
 def report(lake: Lake, cluster_id: str, window: timedelta, now: datetime) -> QualityReport:
