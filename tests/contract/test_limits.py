@@ -58,7 +58,8 @@ class TestTenThousandRecords:
             librdkafka.create_topics([new], request_timeout=60)[new.topic].result(timeout=60)
         every = [TopicPartition(f"large-{topic}", n) for topic in range(TOPICS) for n in range(PARTITIONS)]
 
-        client = KafkaAdminClient(**kafka_python_config(settings_of(large)))
+        patient = {"request_timeout_ms": 60_000}  # for one request with everything; ours are smaller
+        client = KafkaAdminClient(**{**kafka_python_config(settings_of(large)), **patient})
         orders = {ClientPartition(tp.topic, tp.partition): [1, 2] for tp in every}
         answers = client.alter_partition_reassignments(orders)
         client.close()
