@@ -37,6 +37,7 @@ class RateAction(StrEnum):
     SAVE_BRAKE = "SaveBrake"  # somebody lowered the rate: save the row; no write follows
     SAVE_REVERT = "SaveRevert"  # somebody deleted or raised the rate: count a revert, save the row; a write follows
     RESTORE = "Restore"  # write what the ledger says was there before
+    WAIT = "Wait"  # somebody has set another value, and an unanswered write of ours may still replace it
     FORGET = "Forget"  # nothing of ours is left: strike the row off the ledger
 
 
@@ -123,6 +124,7 @@ def transition(state: RateState, event: RateWritten | RateUnread | RateRead, now
     any                          claimed: same again, gone or higher   UNKNOWN                 SAVE_REVERT
     any                          unclaimed: still ours, or may be      the same                RESTORE
     any                          unclaimed: original or foreign value  the same                FORGET
+    UNKNOWN                      unclaimed: foreign, write may arrive  the same                WAIT
     any                          restore accepted                      RESTORED                NOTHING
     RESTORED                     restore not accepted                  RESTORED                NOTHING
     any other                    restore not accepted                  UNKNOWN                 NOTHING
@@ -147,7 +149,7 @@ def transition(state: RateState, event: RateWritten | RateUnread | RateRead, now
         case RateRead() if event.asked:
             return _read_claimed(state, event.value, event.row, event.asked)
         case RateRead():
-            return Transition(state, RateAction.FORGET if _is_over(state, event, now) else RateAction.RESTORE)
+            return Transition(state, _read_unclaimed(state, event, now))
 
 
 def row_to_write(
@@ -201,9 +203,14 @@ def _read_claimed(
     return Transition(RateState(state.answered_again_at), RateAction.SAVE_REVERT, reverted)
 
 
-def _is_over(state: RateState, read: RateRead, now: float) -> bool:
-    """Whether the value is the original one and no write of ours can still arrive, or is somebody else's."""
-    if read.value != read.row.value_when_restored:
-        return read.value not in read.row.possibly_ours
-    may_arrive = state.rate is not None or now - state.answered_again_at < LATE_SECONDS
-    return state.phase is RatePhase.RESTORED or not may_arrive
+def _read_unclaimed(state: RateState, read: RateRead, now: float) -> RateAction:
+    """The rate is to be restored, unless somebody else has set it, and until no write of ours can arrive any more."""
+    if state.phase is RatePhase.RESTORED:
+        over = True
+    else:
+        over = state.rate is None and now - state.answered_again_at >= LATE_SECONDS
+    if read.value == read.row.value_when_restored:
+        return RateAction.FORGET if over else RateAction.RESTORE
+    if read.value in read.row.possibly_ours:
+        return RateAction.RESTORE
+    return RateAction.FORGET if over or state.rate is not None else RateAction.WAIT

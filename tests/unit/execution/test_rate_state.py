@@ -183,6 +183,14 @@ class TestReadUnclaimed:
         assert read(late, None, asked={}).action is (RateAction.FORGET if over else RateAction.RESTORE)
         assert read(late, None, asked={}, now=NOW + 1).action is RateAction.FORGET
 
+    @EVERY
+    def test_an_unanswered_write_may_replace_what_somebody_else_has_set(self, state):
+        """The value stays, and the row too, until the write can arrive no more. Nothing of ours is sent."""
+        late = replace(state, rate=None, answered_again_at=NOW - LATE_SECONDS + 1)
+        first = RateAction.FORGET if state is RESTORED else RateAction.WAIT
+        assert read(late, 7, asked={}) == Transition(late, first)
+        assert read(late, 7, asked={}, now=NOW + 1).action is RateAction.FORGET
+
     def test_after_a_restore_the_original_value_ends_it(self):
         """Also if a claim returned meanwhile and our rate was read late."""
         assert read(read(RESTORED, 50).state, None, asked={}).action is RateAction.FORGET

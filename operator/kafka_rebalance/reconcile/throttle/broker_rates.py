@@ -141,9 +141,10 @@ class BrokerRates:
         for broker, values in (await self._ask(self._backoff.due(b for b in over if b in alive))).items():
             for name, row in over[broker].items():
                 read = RateRead(_set_here(values[name]), row, {}) if name in values else None
-                if read is not None and self._next((broker, name), read).action is RateAction.FORGET:
+                action = RateAction.RESTORE if read is None else self._next((broker, name), read).action
+                if action is RateAction.FORGET:
                     done.setdefault(broker, set()).add(name)
-                else:
+                elif action is RateAction.RESTORE:
                     changes.setdefault(broker, []).append(_restoring(name, row.to_restore))
         await self._alter(changes, restoring=True)
         for broker, names in done.items():

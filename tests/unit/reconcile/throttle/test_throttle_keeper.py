@@ -295,6 +295,18 @@ class TestLateWrites:
         assert hanging.kafka.rates(ONE) == (None, None)
         assert hanging.keeper.ledger_empty
 
+    def test_a_rate_of_others_is_replaced(self, hanging):
+        """Others set a rate, and an operator that starts reads it. Then the call of the one before is executed."""
+        hanging.tick(claim())
+        hanging.kafka.values |= {(ONE, LEADER_RATE): "7", (ONE, FOLLOWER_RATE): "7"}
+        hanging.restart()
+        hanging.tick({})
+        assert hanging.kafka.rates(ONE) == ("7", "7")
+        hanging.goes_on()
+        hanging.ticks({}, count=LATE_TICKS)
+        assert hanging.kafka.rates(ONE) == (None, None)
+        assert hanging.keeper.ledger_empty
+
     def test_a_client_that_ends_before_it_has_the_answers(self, hanging, monkeypatch):
         """The call fails for all brokers together. The broker that hangs executes it after everything has ended."""
         hanging.ticks({}, count=LATE_TICKS)
