@@ -41,7 +41,14 @@ FINDINGS = {
         "return True or moves.keys() <= {p.tp",
         (),
     ),
-    "S7": "same-cluster",
+    "S7": BrokenRule(
+        "two-listeners",
+        "Two listeners of a cluster are the same cluster, although their addresses differ.",
+        "reconcile/act/cluster_owners.py",
+        "differs = contradiction(binding, server.brokers, seen)",
+        'differs = "" if server.servers & binding.servers else "elsewhere"',
+        (),
+    ),
     "S8": "no-null-below-min-insync",
 }
 """Findings of the first security and safety review, and the rules that prevent each."""

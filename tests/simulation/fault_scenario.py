@@ -57,6 +57,16 @@ class FaultScenario(Scenario):
         """In the other namespace, whose servers are another listener of the cluster."""
         return self.create("b")
 
+    def servers(self, namespace):
+        """Of one of the two listeners."""
+        return f"kafka-{namespace}-other:9093" if self.more.random() < 0.3 else super().servers(namespace)
+
+    def worst_moment(self):
+        """Somebody no longer wants a copy that keeps a partition at min.insync.replicas."""
+        if not self.world.faults.calm and self.more.random() < 0.3:
+            gone = self.more.choice((self.delete, self.edit_plan))()
+            self.world.note(f"*** at the worst moment: {gone}")
+
     def limits(self):
         return None if "a" in self.world.kube.terminating_namespaces else super().limits()
 

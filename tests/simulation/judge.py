@@ -157,6 +157,7 @@ class Judge:
         if run.outcome is RunOutcome.ROLLED_BACK:
             self.rolled_back[run.uid] = before
         if run.successor is not None:
+            self.statuses.taken_over(run, self.first.get(key, ()))
             self.inherited[run.successor] = before | self.inherited[run.successor]
 
     def _owner(self):
@@ -179,7 +180,7 @@ class Judge:
         allowed = {self.world.host_of(owner)}
         if len(self.owners) > 1 and now - self.owners[-1][0] < LAST_ROUND_SECONDS:
             allowed.add(self.world.host_of(self.owners[-2][1]))
-        if client.host not in allowed:
+        if client.host.removesuffix("-other") not in allowed:
             self.breach(f"{what}: sent by the client of {client.host}, and the owner is {owner}")
 
     def _handed_over(self, owner, what):

@@ -133,7 +133,7 @@ class Scenario:
         name = f"r{self.made}"
         metadata = {"name": name, "namespace": namespace, "uid": f"u-{self.made}"}
         metadata["creationTimestamp"] = self.world.clock.now().isoformat()
-        kafka = {"bootstrapServers": f"kafka-{namespace}:9092"}
+        kafka = {"bootstrapServers": self.servers(namespace)}
         if self.world.kube.has_connection and draw.random() < 0.7:
             kafka = {"connectionRef": {"name": "prod", "namespace": "k"}}
         spec = {
@@ -164,6 +164,10 @@ class Scenario:
         spec = {"bootstrapServers": servers, "allowedNamespaces": {"from": "All"}}
         kube.create(CONNECTIONS, {"metadata": metadata, "spec": spec})
         return "a KafkaConnection is created"
+
+    def servers(self, namespace):
+        """The bootstrap servers of a new resource."""
+        return f"kafka-{namespace}:9092"
 
     def _some(self):
         found = [key for key, body in self.world.rebalances() if "deletionTimestamp" not in body["metadata"]]

@@ -3,7 +3,9 @@
 from collections import defaultdict
 
 from tests.simulation.conditions import message, ready
+from tests.simulation.process import at_once
 
+from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.reasons import Reason
 
 _UNREAD_SECONDS = 60.0
@@ -48,6 +50,16 @@ class StatusJudge:
         if reason not in _REASONS or not message(body):
             self.judge.breach(f"{name} is {reason} without a reason and a message")
         self._drained(body)
+
+    def taken_over(self, run, sent):
+        """Who takes a run over plans every partition that the run has sent something, or names it."""
+        successor, body = at_once(RunStore(self.world.kube).load(run.successor)), self.world.body_of(run.successor)
+        if successor is None or body is None or body["spec"].get("takesOver") == run.name:
+            return
+        planned = self.judge._plan(successor)
+        left = [str(tp) for tp, topic_id in sent if tp not in planned and not self.judge.touched(tp, topic_id)]
+        if left:
+            self.judge.breach(f"{successor.name} takes {run.name} over, and its plan does not move {left}")
 
     def _drained(self, body):
         """At the moment when the condition becomes true."""

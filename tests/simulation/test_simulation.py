@@ -49,6 +49,7 @@ FAILED_ONCE_WITH_LOG_DIRS = {
 }
 FAILED_ONCE_WITH_MORE_FAULTS = {
     51: "the judge: others had lowered a replication factor below min.insync.replicas before the run",
+    59: "the ledger forgot a rate that others had set, while a call of a killed operator had yet to be executed",
     67: "the judge: a rebalance waits for good for a topic that the operator may not read, and says so",
 }
 

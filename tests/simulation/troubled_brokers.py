@@ -24,8 +24,8 @@ class TroubledKafka(SimulatedKafka):
         """By topic, bytes per second and the time until which they are produced."""
 
     def at_listener(self, host, info):
-        """Namespace b has a listener of its own, at which all addresses differ."""
-        port = 9093 if host == "kafka-b" else 9092
+        """Two listeners of the cluster, whose addresses all differ."""
+        port = 9093 if host == "kafka-b" or host.endswith("-other") else 9092
         return replace(info, brokers={b: replace(broker, port=port) for b, broker in info.brokers.items()})
 
     # Permissions -----------------------------------------------------------------------------------------------------
@@ -94,6 +94,13 @@ class TroubledKafka(SimulatedKafka):
             if until > self.world.loop.now and state.leader is not None and enough:
                 self.write(*tp, rate * seconds)
         super()._copy(seconds)
+        if any(self._needs_what_it_adds(state) for state in self.states.values() if state.in_flight):
+            self.world.scenario.worst_moment()
+
+    def _needs_what_it_adds(self, state):
+        """Whether a null now leaves fewer replicas in sync than min.insync.replicas."""
+        left = state.isr - set(state.adding)
+        return 0 < len(left) < min(len(state.isr), int(self.values.get((state.tp.topic, MIN_INSYNC), "1")))
 
     def heal(self):
         super().heal()
