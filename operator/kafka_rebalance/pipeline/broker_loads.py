@@ -70,7 +70,7 @@ class BrokerLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Imbalance:
+class LoadImbalance:
     """The broker that carries most of a resource, at the 95th percentile, and an equal share of what all carry."""
 
     broker: int
@@ -83,14 +83,14 @@ class Imbalance:
         return self.p95 / self.equal_share if self.equal_share else 1.0
 
 
-def imbalance(loads: Iterable[BrokerLoad], resource: LoadResource) -> Imbalance | None:
+def imbalance(loads: Iterable[BrokerLoad], resource: LoadResource) -> LoadImbalance | None:
     """None if the load of a broker is not known."""
     found = [(load.p95, load.broker) for load in loads if load.resource is resource]
     known = [(p95, -broker) for p95, broker in found if p95 is not None]
     if not known or len(known) < len(found):
         return None
     most, broker = max(known)
-    return Imbalance(-broker, most, fmean(p95 for p95, _ in known))
+    return LoadImbalance(-broker, most, fmean(p95 for p95, _ in known))
 
 
 def broker_loads(rows: Iterable[Mapping[str, Any]], windows: int, model: bytes) -> tuple[BrokerLoad, ...]:

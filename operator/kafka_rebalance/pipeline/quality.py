@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from kafka_rebalance.model.goals import LoadResource
-from kafka_rebalance.pipeline.broker_loads import Imbalance, imbalance
+from kafka_rebalance.pipeline.broker_loads import LoadImbalance, imbalance
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.lake_tables import METRICS, OFFSETS
 from kafka_rebalance.pipeline.metrics_reader import PIECE
@@ -103,7 +103,7 @@ def _imbalances(model: ModelSummary) -> dict[str, dict[str, float] | None]:
     return {resource.value: _shown(imbalance(model.brokers, resource)) for resource in LoadResource}
 
 
-def _shown(most: Imbalance | None) -> dict[str, float] | None:
+def _shown(most: LoadImbalance | None) -> dict[str, float] | None:
     if most is None:
         return None
     return {"broker": most.broker, "p95": most.p95, "equalShare": most.equal_share, "ratio": round(most.ratio, 4)}

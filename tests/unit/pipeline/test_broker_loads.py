@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_rebalance.model.goals import LoadResource
-from kafka_rebalance.pipeline.broker_loads import BrokerLoad, Imbalance, imbalance, loads_path, read, store
+from kafka_rebalance.pipeline.broker_loads import BrokerLoad, LoadImbalance, imbalance, loads_path, read, store
 from kafka_rebalance.pipeline.hot_partitions import HotPartition
 from kafka_rebalance.pipeline.lake import Lake
 
@@ -17,7 +17,7 @@ class TestImbalance:
         """60 of 90 on three brokers, whose equal share is 30. Other resources do not count."""
         loads = [load(1, 20.0), load(2, 60.0), load(3, 10.0), load(3, 1e9, LoadResource.DISK)]
         found = imbalance(loads, LoadResource.BYTES_IN)
-        assert found == Imbalance(2, 60.0, 30.0)
+        assert found == LoadImbalance(2, 60.0, 30.0)
         assert found.ratio == 2.0
 
     def test_is_unknown_if_one_broker_is(self):

@@ -23,11 +23,12 @@ from kafka_rebalance.cli.options.pipeline_extra import lake_store, require_extra
 from kafka_rebalance.cli.options.spark_options import check_spark, clusters_option, spark_options
 from kafka_rebalance.cli.tables.broker_load_lines import known_broker_loads, unknown_broker_loads
 from kafka_rebalance.cli.tables.job_progress import job_progress
+from kafka_rebalance.cli.tables.quality_lines import quality_lines, time_text
 from kafka_rebalance.cli.tables.size_forecast_lines import known_forecasts, unknown_forecasts
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.units import format_bytes, format_duration, format_rate
+from kafka_rebalance.units import format_bytes, format_rate
 
 _NAMED = 5
 """The maximum number of skipped files that are named per cluster."""
@@ -249,47 +250,8 @@ def quality_command(lake: str, clusters: tuple[str, ...], window: int, output: s
     if output == "json":
         click.echo(json.dumps([each.to_json() for each in reports], indent=2))
         return
-    for each in reports:
-        _print_quality(each)
-
-
-def _print_quality(found: Any) -> None:
-    times = f"{_time(found.start)} to {_time(found.end)}"
-    interval = f", one each {format_duration(found.interval.total_seconds())}" if found.interval else ""
-    click.echo(f"cluster {found.cluster_id}")
-    click.echo(f"  samples    {found.samples}, {times}{interval}; {found.coverage:.1%} of the time covered")
-    for gap in found.gaps:
-        click.echo(f"  gap        {_time(gap.start)} to {_time(gap.end)}: run the sampler without a break")
-    for run, count in found.runs.items():
-        left_out = f", {found.left_out[run]} left out beside another sampler" if run in found.left_out else ""
-        click.echo(f"  sampler    {run or 'schema version 1'}: {count} samples{left_out}")
-    for run in sorted(found.left_out.keys() - found.runs.keys()):
-        click.echo(f"  sampler    {run}: left out beside another sampler; run one sampler for each cluster")
-    for moment in found.clock_breaks:
-        click.echo(f"  clock      {_time(moment)}: a run began before the previous one ended; no rate across it")
-    for broker, count in found.silent.items():
-        click.echo(f"  broker     {broker} did not answer in {count} samples")
-    hint = "" if found.with_groups or found.reported else ": bytes out are unknown; permit Describe on all groups"
-    click.echo(f"  groups     {found.with_groups} of {found.samples} samples have what consumer groups committed{hint}")
-    if found.reported:
-        click.echo(f"  metrics    Prometheus was read for {found.reported:.1%} of the time")
-    for file in found.skipped:
-        click.echo(f"  skipped    {file.name}: {file.why}")
-    if found.model is None:
-        click.echo("  model      none; run `kafka-rebalance pipeline load-model`")
-        return
-    for method, count in sorted(found.model.methods.items()):
-        click.echo(f"  method     {method}: {count} of {found.model.partitions} partitions")
-    for method, count in sorted(found.model.methods_out.items()):
-        click.echo(f"  bytes out  {method}: {count} of {found.model.partitions} partitions")
-    for line in (*known_forecasts(found.model), *unknown_forecasts(found.model)):
-        click.echo(f"  forecast   {line}")
-    for line in (*known_broker_loads(found.model), *unknown_broker_loads(found.model)):
-        click.echo(f"  brokers    {line}")
-
-
-def _time(moment: datetime | None) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ") if moment else "-"
+    for line in (line for each in reports for line in quality_lines(each)):
+        click.echo(line)
 
 
 def _report(outcome: Any, lake: str, seconds: float) -> None:
@@ -301,7 +263,7 @@ def _report(outcome: Any, lake: str, seconds: float) -> None:
     click.echo(
         f"cluster {outcome.cluster_id}: {model.partitions} partitions, {format_bytes(model.size_bytes)} "
         f"(one replica each), in {format_rate(model.bytes_in_per_second)}, {outcome.samples} samples from "
-        f"{_time(outcome.start)} to {_time(outcome.end)}{stored}, {seconds:.1f} s -> "
+        f"{time_text(outcome.start)} to {time_text(outcome.end)}{stored}, {seconds:.1f} s -> "
         f"{without_credentials(lake)}/{outcome.artefact}"
     )
     for line in known_forecasts(model):
@@ -324,11 +286,11 @@ def _report(outcome: Any, lake: str, seconds: float) -> None:
 
 
 def _report_windows(outcome: Any) -> None:
-    hours = len(outcome.written)
-    span = f" from {_time(outcome.written[0])} to {_time(outcome.written[-1] + timedelta(hours=1))}" if hours else ""
+    written = outcome.written
+    span = f" from {time_text(written[0])} to {time_text(written[-1] + timedelta(hours=1))}" if written else ""
     click.echo(
-        f"cluster {outcome.cluster_id}: stored the windows of {hours} hours{span}, of {outcome.samples} samples; "
-        f"{outcome.unchanged} hours were stored already"
+        f"cluster {outcome.cluster_id}: stored the windows of {len(written)} hours{span}, of {outcome.samples} "
+        f"samples; {outcome.unchanged} hours were stored already"
     )
     _report_skipped(outcome.cluster_id, outcome.skipped)
 
