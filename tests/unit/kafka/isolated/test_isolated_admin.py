@@ -158,6 +158,7 @@ class TestAnswers:
     async def test_calls_are_answered_side_by_side(self, clients, healthy):
         """A call that waits for a server does not delay others."""
         admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        assert len(await states(admin)) == 3  # its process has started: an order may be sent within 12 s only
         waiting = asyncio.create_task(admin.alter_topic_configs(CHANGES))
         await until("the order is sent", lambda: INCREMENTAL_ALTER_CONFIGS in healthy.asked)
         assert len(await states(admin)) == 3
