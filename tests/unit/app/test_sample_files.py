@@ -1,4 +1,4 @@
-"""What becomes of samples when their store is full, gone, or does not answer."""
+"""Samples while their store is full, gone, or does not answer."""
 
 from __future__ import annotations
 
