@@ -167,7 +167,10 @@ class TestControllerLost:
         assert (set(dirs), set(configs)) == (there, there)
 
     async def test_killed(self, cluster: KafkaCluster, remembering: KafkaAdmin) -> None:
-        """librdkafka's calls find another controller in time; kafka-python's may fail until brokers name one."""
+        """Calls that any broker answers find another one in time; calls to the controller may fail until one is named.
+
+        The sessions of at most two dead brokers last 5 s, and until then metadata may name them to new connections too.
+        """
         calls = self.calls(remembering, self.spread(cluster))
         dead = self.named(remembering)
         cluster.kill9(*dead)

@@ -33,6 +33,8 @@ BROKER_SECONDS = 4.0
 TOO_OLD = (client_errors.IncompatibleBrokerVersion, client_errors.UnsupportedVersionError)
 _VERSION_SECONDS = 60.0
 """How long a version is believed: the brokers may be upgraded while we are connected."""
+_OTHER_BROKERS = 3
+"""How many brokers that refuse a connection are passed over in one call."""
 _log = logging.getLogger(__name__)
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -98,8 +100,15 @@ class PythonClient(KafkaAdminClient):  # type: ignore[misc]
         return self._manager.run(lambda: self._manager.send(ListGroupsRequest(), broker, BROKER_SECONDS * 1000))
 
     def cluster(self, *, operations: bool = False) -> Any:
-        """The unfenced brokers, and what we may do; the client's own call includes the fenced ones."""
+        """The unfenced brokers, and what we may do; the client's own call includes the fenced ones.
+
+        Metadata names a broker that died for up to 5 s. A refused connection excludes that broker for a moment, so the
+        next attempt uses another one.
+        """
         request = DescribeClusterRequest(include_fenced_brokers=False, include_cluster_authorized_operations=operations)
+        for _ in range(_OTHER_BROKERS):
+            with contextlib.suppress(client_errors.KafkaConnectionError):
+                return self._manager.run(lambda: self._manager.send(request))
         return self._manager.run(lambda: self._manager.send(request))
 
     def version(self) -> KafkaVersion | None:

@@ -21,6 +21,47 @@ class Client(PythonClient):
         return self.features
 
 
+class Manager:
+    """kafka-python's connections. Each of ``errors`` is the outcome of one request; after them, requests succeed."""
+
+    def __init__(self, errors):
+        self.errors, self.sent = list(errors), 0
+
+    def send(self, request):
+        self.sent += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "the brokers"
+
+    def run(self, call):
+        return call()
+
+
+class TestCluster:
+    """Which brokers there are: the first call of a round, also when brokers have just died."""
+
+    def client(self, *errors):
+        client = Client({})
+        client._manager = Manager(errors)
+        return client
+
+    @pytest.mark.parametrize("refused", [0, 1, 3])
+    def test_another_broker_is_asked_if_one_refuses_the_connection(self, refused):
+        client = self.client(*[client_errors.KafkaConnectionError("111 ECONNREFUSED")] * refused)
+        assert (client.cluster(), client._manager.sent) == ("the brokers", refused + 1)
+
+    def test_a_cluster_that_is_gone_is_an_error(self):
+        client = self.client(*[client_errors.KafkaConnectionError("111 ECONNREFUSED")] * 4)
+        with pytest.raises(client_errors.KafkaConnectionError):
+            client.cluster()
+
+    def test_other_errors_are_not_asked_again(self):
+        client = self.client(client_errors.KafkaTimeoutError("no answer"))
+        with pytest.raises(client_errors.KafkaTimeoutError):
+            client.cluster()
+        assert client._manager.sent == 1
+
+
 class TestVersion:
     @pytest.mark.parametrize(
         ("features", "version"),
