@@ -4,7 +4,7 @@ import pytest
 from e2e.bench.kafka import KafkaCluster
 from e2e.bench.load import create_topics
 from tests.contract.arranging import BITE_BYTES, RECORDS, begin, write
-from tests.contract.observing import partition
+from tests.contract.observing import partition, until
 
 from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
@@ -27,6 +27,6 @@ class TestReplaced:
         cluster.replace(5)
         await partition(admin, held, "is whole", lambda s: s.isr == {1, 5} and s.replicas == (5, 1) and s.leader == 1)
         await partition(admin, added, "is on 5", lambda s: s.isr == {1, 2, 5} and not s.in_flight)
-        dirs = (await admin.log_dirs([FIVE]))[FIVE]
+        dirs = (await until("broker 5 answers", lambda: admin.log_dirs([FIVE]), lambda found: FIVE in found))[FIVE]
         for tp in (held, added):
             assert sum(found.replica_bytes.get(tp, 0) for found in dirs) > (RECORDS - 1) * BITE_BYTES * 0.9
