@@ -125,16 +125,25 @@ class Docker:
         (found,) = json.loads(self._run("image", "inspect", tag))
         return found
 
-    def run(self, tag: str, *arguments: str, stdin: str = "", entrypoint: str = "") -> subprocess.CompletedProcess[str]:
-        """Run a container as a strict cluster would: read-only except /tmp, no capabilities, no network."""
+    def run(
+        self,
+        tag: str,
+        *arguments: str,
+        stdin: str = "",
+        entrypoint: str = "",
+        network: str = "none",
+        variables: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a container as a strict cluster would: read-only except /tmp, no capabilities, by default no network."""
         strict: tuple[str, ...] = (
             "--read-only",
             "--tmpfs=/tmp",
             "--cap-drop=ALL",
             "--security-opt=no-new-privileges",
-            "--network=none",
+            f"--network={network}",
         )
         strict += (f"--entrypoint={entrypoint}",) if entrypoint else ()
+        strict += tuple(f"--env={name}={value}" for name, value in (variables or {}).items())
         return self._client("run", "--rm", "--interactive", *strict, tag, *arguments, stdin=stdin)
 
     def _run(self, *arguments: str) -> str:

@@ -1,18 +1,30 @@
 """Properties of the images, and that they work with a read-only root and without root rights."""
 
 import json
+import os
 import subprocess
 import tomllib
+from collections.abc import Iterator
+from pathlib import Path
 
+import pyarrow.fs
 import pytest
 
+from e2e.bench.kafka import KafkaCluster
+from e2e.bench.load import create_topics
+from e2e.bench.s3_server import s3_server
 from e2e.node.docker import Docker
 from e2e.node.images import OPERATOR, PIPELINE
 from e2e.node.release import ROOT
+from kafka_rebalance.storage.locations import open_location
+from kafka_rebalance.storage.stored_models import find_model
 
 pytestmark = pytest.mark.node
 
 SPARK_AND_JAVA_BYTES = 500_000_000
+
+LAKE = "s3://bucket/lake"
+RECORDS, RECORD_BYTES = 50, 1_000
 
 CLUSTER = {
     "brokers": [{"id": number, "rack": None} for number in range(1, 6)],
@@ -70,3 +82,49 @@ class TestOperator:
             "and not list((p.parent / '__pycache__').glob(p.stem + '.*.pyc'))])"
         )
         assert docker.run(OPERATOR, "-c", code, entrypoint="/opt/venv/bin/python").stdout == "[]\n"
+
+
+class TestLakeInAnObjectStore:
+    """From brokers to a plan, each command in the image that users run it in, with a real S3 server."""
+
+    @pytest.fixture
+    def s3(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+        """A server with an empty bucket."""
+        with s3_server(tmp_path / "s3.log") as variables:
+            for name, value in variables.items():
+                monkeypatch.setenv(name, value)
+            pyarrow.fs.FileSystem.from_uri("s3://bucket?allow_bucket_creation=true")[0].create_dir("bucket")
+            yield variables
+
+    @pytest.fixture
+    def brokers(self) -> Iterator[KafkaCluster]:
+        """Two brokers; the only topic is on the first one."""
+        with KafkaCluster({1: "a", 2: "b"}) as cluster:
+            create_topics(cluster, {"stored": [[1]]})
+            producer = cluster.producer(acks="all")
+            for _ in range(RECORDS):
+                producer.produce("stored", os.urandom(RECORD_BYTES), partition=0)
+            assert producer.flush(60) == 0
+            yield cluster
+
+    def test_sampled_computed_and_planned(self, docker: Docker, s3: dict[str, str], brokers: KafkaCluster) -> None:
+        """The sampler and Spark run in the pipeline's image, and the planner reads the model in the operator's."""
+
+        def run(tag: str, *arguments: str, stdin: str = "") -> str:
+            done = docker.run(tag, *arguments, stdin=stdin, network="host", variables=s3)
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        servers = ("--bootstrap-servers", brokers.bootstrap_servers)
+        run(PIPELINE, "pipeline", "sample", *servers, "--lake", LAKE, "--interval", "1s", "--count", "3")
+        run(PIPELINE, "pipeline", "load-model", "--lake", LAKE)
+        stored = find_model(open_location(f"{LAKE}/models"), brokers.cluster_id)
+        assert stored is not None
+        described = {
+            "brokers": [{"id": 1}, {"id": 2}],
+            "partitions": [{"topic": "stored", "partition": 0, "replicas": [1]}],
+        }
+        model = ("--load-model", f"s3://{stored.path}")
+        arguments = ("--cluster", "-", "--decommission", "1", *model, "-o", "json")
+        plan = json.loads(run(OPERATOR, "plan", *arguments, stdin=json.dumps(described)))
+        assert plan["summary"]["dataToMove"] > RECORDS * RECORD_BYTES
