@@ -62,6 +62,10 @@ _MIB = 2**20
 CASES: Mapping[str, Case] = {
     "throttled": Case(60, 600, 20 * _MIB, 1, 100, 20),
     "large": Case(12, 600, None, 1, 100, 20),
+    "larger": Case(12, 3_000, None, 1, 100, 20),
+    "larger, together": Case(12, 3_000, None, 3, 100, 20),
+    "larger, more": Case(60, 3_000, None, 1, 100, 60),
+    "large, throttled": Case(12, 1_200, 50 * _MIB, 1, 100, 20),
     "small": Case(300, 300, None, 3, 1000, 1000),
     "tiny": Case(300, 30, 1000 * _MIB, 1, 100, 100),
     "defaults": Case(300, 300, None, 1, 100, 20),
