@@ -134,10 +134,13 @@ class Docker:
         network: str = "none",
         variables: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a container as a strict cluster would: read-only except /tmp, no capabilities, by default no network."""
+        """Run a container as a strict cluster would: read-only except /tmp, no capabilities, by default no network.
+
+        Libraries in /tmp can be loaded, as in an emptyDir: Spark's decompressor is one.
+        """
         strict: tuple[str, ...] = (
             "--read-only",
-            "--tmpfs=/tmp",
+            "--tmpfs=/tmp:exec",
             "--cap-drop=ALL",
             "--security-opt=no-new-privileges",
             f"--network={network}",
