@@ -95,8 +95,8 @@ class Resources:
         self._now = now
         self._connections_written: dict[str, tuple[KafkaConnectionStatus, datetime]] = {}
         self._throttles_written: dict[str, tuple[KafkaReassignmentThrottleStatus, datetime]] = {}
-        self._throttles_in_doubt: set[str] = set()
-        """The uids of which a write got no answer, so that it may be executed after a later one."""
+        self._throttles_certain: set[str] = set()
+        """The uids of those whose last written status no earlier write can replace any more."""
 
     async def add_finalizer(self, rebalance: Rebalance) -> None:
         """Put our finalizer on the object. Nothing is planned before it has been seen there."""
@@ -254,25 +254,24 @@ class Resources:
         before = written or throttle.status
         throttle = throttle.model_copy(update={"status": before})
         status = build_throttle_status(throttle, ruling, view, cluster_id=cluster_id, now=now, problem=problem)
-        in_doubt = metadata.uid in self._throttles_in_doubt
+        in_doubt = metadata.uid not in self._throttles_certain
         again = in_doubt and not may_be_overwritten(written_at, now)
         if written is not None and not again and not due(written, status, written_at, now):
             return True
         self._throttles_written.pop(metadata.uid, None)
-        self._throttles_in_doubt.add(metadata.uid)
+        self._throttles_certain.discard(metadata.uid)
         if not await self._patch_status(REASSIGNMENT_THROTTLES, metadata, status.as_patch()):
-            self._throttles_in_doubt.discard(metadata.uid)
             return False
         self._throttles_written[metadata.uid] = status, now
         if again or not in_doubt:
-            self._throttles_in_doubt.discard(metadata.uid)
+            self._throttles_certain.add(metadata.uid)
         await self._tell_transition(THROTTLE_KIND, metadata, before, status)
         return True
 
     def forget(self, uid: str) -> None:
         """Forget what was written to this throttle resource or KafkaConnection, which is gone."""
         self._throttles_written.pop(uid, None)
-        self._throttles_in_doubt.discard(uid)
+        self._throttles_certain.discard(uid)
         self._connections_written.pop(uid, None)
 
     async def report_connection(self, connection: KafkaConnection, state: ConnectionState) -> bool:

@@ -77,8 +77,11 @@ class Memory:
     """The last status that was written; None: not known."""
     written_at: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     """When ``written`` was written, by the wall clock."""
-    status_in_doubt: bool = False
-    """Whether a write of a status got no answer, so that it may be executed after ``written`` was written."""
+    status_in_doubt: bool = True
+    """Whether a write of a status that got no answer may be executed after ``written`` was written.
+
+    After a start it may: the earlier process may have ended before it got an answer.
+    """
     built: KafkaRebalanceStatus | None = None
     """The last status that was built. Its figures may not have been written yet."""
     marked_completed: str = ""

@@ -234,19 +234,28 @@ class TestLostAnswer:
         return StoppedClock(NOW)
 
     @pytest.fixture(params=[REBALANCES, REASSIGNMENT_THROTTLES, CONNECTIONS])
-    def report(self, request, kube, clock):
-        """Reports a problem of a resource of this kind, or none."""
-        resources, metadata = Resources(kube, clock.now), {"name": "r", "namespace": "kafka", "uid": "u-1"}
+    def process(self, request, kube, clock):
+        """Starts a process, which reports a problem of a resource of this kind, or none."""
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
         spec = KAFKA["kafka"] if request.param == CONNECTIONS else KAFKA
         body = kube.create(request.param, {"metadata": metadata, "spec": spec})
-        if request.param == REBALANCES:
-            rebalance = Rebalance.of(body)
-            return lambda problem: resources.report(rebalance, ClusterState("c", {}), {}, problem)
-        if request.param == CONNECTIONS:
-            connection = parse_connection(body)
-            return lambda problem: resources.report_connection(connection, ConnectionState("c", 1, problem))
-        throttle = parse_throttle(body)
-        return lambda problem: resources.report_throttle(throttle, "c", None, problem=problem)
+
+        def started():
+            resources = Resources(kube, clock.now)
+            if request.param == REBALANCES:
+                rebalance = Rebalance.of(body)
+                return lambda problem: resources.report(rebalance, ClusterState("c", {}), {}, problem)
+            if request.param == CONNECTIONS:
+                connection = parse_connection(body)
+                return lambda problem: resources.report_connection(connection, ConnectionState("c", 1, problem))
+            throttle = parse_throttle(body)
+            return lambda problem: resources.report_throttle(throttle, "c", None, problem=problem)
+
+        return started
+
+    @pytest.fixture
+    def report(self, process):
+        return process()
 
     async def test_the_earlier_status_is_written_again(self, kube, report):
         await report(None)
@@ -258,10 +267,13 @@ class TestLostAnswer:
         (after,) = [body["status"] for body in kube.resources.values()]
         assert reasons(after) == reasons(before)
 
-    async def test_it_is_written_again_if_the_lost_one_may_have_come_later(self, kube, report, clock):
+    @pytest.mark.parametrize("killed", [False, True])
+    async def test_it_is_written_again_if_the_lost_one_may_have_come_later(self, kube, process, clock, killed):
+        report = process()
         kube.delayed = True
         with pytest.raises(Transient):
             await report(Transient("KafkaUnreachable", "no answer"))
+        report = process() if killed else report
         await report(None)
         (before,) = [copy.deepcopy(body["status"]) for body in kube.resources.values()]
         await kube.arrive()
