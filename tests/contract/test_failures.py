@@ -193,6 +193,32 @@ class TestControllerLost:
         finally:
             cluster.resume(*silent)
 
+    async def test_a_broker_hanging_for_longer_than_a_call(
+        self, cluster: KafkaCluster, remembering: KafkaAdmin, raw: ReassignmentClient
+    ) -> None:
+        """It executes the call when it continues, although Kafka has fenced it and the connection is closed."""
+        tp = new_topic(cluster, "ordered-from-a-broker-that-hangs", 1, 2, 3)
+        await raw.list_reassignments()
+        raw._client._controller_id = 5  # any broker takes such a call
+        assert await raw.alter({tp: None}) == {tp: AlterCode.NO_REASSIGNMENT_IN_PROGRESS}
+        cluster.pause(5)
+        try:
+            assert await self.in_time(lambda: raw.alter({tp: replicas_of(3, 2, 1)})) is None
+            await until(
+                "broker 5 is fenced",
+                lambda: self.in_time(remembering.describe_cluster),
+                lambda info: info is not None and 5 not in info.brokers,
+            )
+            there = await until(
+                "the topic is described",
+                lambda: self.in_time(lambda: remembering.describe_partitions([tp.topic])),
+                lambda found: found is not None,
+            )
+            assert there[tp].replicas == (1, 2, 3)
+        finally:
+            cluster.resume(5)
+        await partition(remembering, tp, "has the new order", lambda s: s.replicas == (3, 2, 1))
+
     async def test_the_quorum_hanging(
         self, cluster: KafkaCluster, remembering: KafkaAdmin, raw: ReassignmentClient
     ) -> None:

@@ -66,7 +66,7 @@ class Rounds:
         self._cluster_id, self._admin = info.cluster_id, admin
         self._resources = resources
         self._clock = clock
-        self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id)
+        self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id, lambda: self.info.brokers)
         self._permissions = PermissionProbe(admin, clock)
         self._observer = Observer(admin, clock, self._permissions)
         plans = PlanMaker(
@@ -167,6 +167,8 @@ class Rounds:
         await self._each(rebalances, "look at overrides", look_at)
         await self._each(rebalances, "begin the round", self._prepare)
         info = self.info = await self._admin.describe_cluster()
+        for rebalance in rebalances:
+            self._lifecycle.note_live(rebalance)
         await self.throttle.load(rebalances, info)
         self._observer.note_members(info)
         return info

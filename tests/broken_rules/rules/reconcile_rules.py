@@ -47,6 +47,14 @@ RECONCILE_RULES = (
         ("tests/unit/reconcile/test_engine_late_calls.py::test_a_success_of_a_rebalance_with_a_higher_priority",),
     ),
     BrokenRule(
+        "late-call-of-a-broker-that-hangs",
+        "No run ends while a broker that hangs may have a call of it, up to a minute after the call.",
+        "reconcile/decide/arrival_proof.py",
+        "return now - memory.failed_at < HUNG_SECONDS and not memory.called.issubset(live)",
+        "return False",
+        ("tests/unit/reconcile/test_engine_late_calls.py::TestBrokerThatHangs::test_a_deletion_waits_for_it",),
+    ),
+    BrokenRule(
         "shard-names",
         "A part of a record is never stored under a name that a late deletion may be for.",
         "kube/blobs.py",

@@ -13,6 +13,7 @@ from tests.unit.reconcile.renamed_resources import FAST, Renamed
 from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import CALL_SECONDS, LogDirCode
+from kafka_rebalance.model.topology import BrokerId
 
 LATE_SECONDS = CALL_SECONDS - 2
 
@@ -79,6 +80,37 @@ async def test_a_deletion(without_answer):
     await executed_late(operator)
     await operator.until_true(lambda: not operator.engine.rebalances)
     assert operator.kafka.lists("t") == [[1]]
+
+
+class TestBrokerThatHangs:
+    """It has the call, and passes it on when it continues.
+
+    Recorded (`test_failures.py::TestControllerLost`). Kafka lists it no more meanwhile. It holds no replica of the run.
+    """
+
+    @pytest.fixture
+    async def begun(self):
+        """A call that moves the leader to broker 2 is in broker 3."""
+        kafka = Hanging((1, 2, 3), t=[[1]])
+        operator = OperatorInMemory(kafka)
+        operator.assign(("t", 0, [2]), throttle=FAST)
+        kafka.lost = [2]
+        await operator.until_true(lambda: kafka.held is not None)
+        self.hung = kafka.brokers.pop(BrokerId(3))
+        operator.delete()
+        return operator
+
+    async def test_a_deletion_waits_for_it(self, begun):
+        for _ in range(25):
+            await begun.round()
+        begun.kafka.brokers[self.hung.id] = self.hung
+        await KafkaInMemory.alter_reassignments(begun.kafka, begun.kafka.held)
+        await begun.until_true(lambda: not begun.engine.rebalances)
+        assert begun.kafka.lists("t") == [[1]]
+
+    async def test_a_deletion_does_not_wait_for_a_dead_one(self, begun):
+        await begun.until_true(lambda: not begun.engine.rebalances)
+        assert begun.kafka.lists("t") == [[1]]
 
 
 async def test_a_success_of_the_heir():

@@ -6,7 +6,7 @@ Each step is stored before the next begins, and each begins by looking at what i
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
@@ -18,6 +18,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.handed_over_runs import HandedOverRuns
 from kafka_rebalance.reconcile.act.problems import Problems
 from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.decide.arrival_proof import HUNG_SECONDS, may_hang
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import already_done, undo_ordered
@@ -40,13 +41,22 @@ class Lifecycle(Problems):
     """Prepares each rebalance for a round and ends its run.
 
     ``cluster_id``: of the engine's cluster, only its runs are loaded; empty: no engine has the rebalances, so none is.
+    ``live``: the live brokers of the cluster as last read.
     """
 
-    def __init__(self, resources: Resources, stores: Stores, clock: Clock, cluster_id: str = "") -> None:
+    def __init__(
+        self,
+        resources: Resources,
+        stores: Stores,
+        clock: Clock,
+        cluster_id: str = "",
+        live: Callable[[], Collection[BrokerId]] = tuple,
+    ) -> None:
         super().__init__(clock)
         self._resources = resources
         self._stores = stores
         self._cluster_id = cluster_id
+        self._live = live
         self._handed_over = HandedOverRuns(stores, clock, cluster_id)
 
     async def prepare(self, rebalance: Rebalance, *, connected: bool = True) -> None:
@@ -273,7 +283,16 @@ class Lifecycle(Problems):
 
     def note_unanswered(self, rebalance: Rebalance) -> None:
         """A call of the run has failed without an answer, or may have been sent by an earlier process."""
-        rebalance.memory = replace(rebalance.memory, unanswered_at=self._clock.monotonic())
+        memory, now = rebalance.memory, self._clock.monotonic()
+        earlier = memory.called if now - memory.failed_at < HUNG_SECONDS else frozenset[BrokerId]()
+        called = earlier.union(self._live())
+        rebalance.memory = replace(memory, unanswered_at=now, failed_at=now, called=called)
+
+    def note_live(self, rebalance: Rebalance) -> None:
+        """The live brokers were read. One that hangs and has a call of the run may pass it on when it continues."""
+        now = self._clock.monotonic()
+        if may_hang(rebalance.memory, self._live(), now):
+            rebalance.memory = replace(rebalance.memory, unanswered_at=now)
 
     async def _loaded(self, run: Run) -> LoadedRun:
         """Refused("OtherCluster") if it moved partitions of another cluster: its orders must not get here."""

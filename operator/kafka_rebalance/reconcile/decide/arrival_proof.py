@@ -5,14 +5,20 @@ run, or before an earlier run. So a reading proves an arrival only if the run it
 each call that it has accepted, and until then the controller lists a reassignment.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove
 from kafka_rebalance.kafka.ports import CALL_SECONDS
-from kafka_rebalance.model.topology import ClusterState, Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.decide.direction import going_back
+from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
+HUNG_SECONDS = 60.0
+"""How long a call without an answer may be in a broker that hangs and is not listed any more.
+
+A broker that hung for a minute has passed its call on (recorded). One that is dead must not hold up a run for ever.
+"""
 SECOND_READING_SECONDS = 2.0
 """Within this time, a resumed broker has updated its metadata."""
 
@@ -45,6 +51,11 @@ def late_call_possible(rebalance: RebalanceView, now: float) -> bool:
 def may_be_executed_late(failed_at: float, now: float) -> bool:
     """Whether Kafka may still execute a call that failed without an answer; both times by the monotonic clock."""
     return now - failed_at < CALL_SECONDS
+
+
+def may_hang(memory: Memory, live: Collection[BrokerId], now: float) -> bool:
+    """Whether a broker that may have a call without an answer is not live, so that it may execute the call later."""
+    return now - memory.failed_at < HUNG_SECONDS and not memory.called.issubset(live)
 
 
 def leading_back(

@@ -72,7 +72,12 @@ class Memory:
     """When a call of the run last failed without an answer, so that Kafka may execute it late.
 
     After a restart, the time when the run was loaded: the earlier process may have ended before it got an answer.
+    Later, while a broker may hang that has such a call.
     """
+    failed_at: float = float("-inf")
+    """When a call last failed without an answer, whatever happened to the brokers since."""
+    called: frozenset[BrokerId] = frozenset()
+    """The brokers that were live before such calls: each may have one, and pass it on when it continues."""
     written: KafkaRebalanceStatus | None = None
     """The last status that was written; None: not known."""
     written_at: datetime = datetime(1970, 1, 1, tzinfo=UTC)

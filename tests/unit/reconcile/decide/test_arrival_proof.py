@@ -12,11 +12,14 @@ from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.decide.arrival_proof import (
+    HUNG_SECONDS,
     SECOND_READING_SECONDS,
     late_call_possible,
     leading_back,
+    may_hang,
     proof_seconds,
 )
+from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
 
@@ -87,6 +90,19 @@ class TestLateCalls:
         rebalance = arrived((1,), back=True)
         rebalance.memory = replace(rebalance.memory, led_back=frozenset({TP}), unanswered_at=100.0)
         assert late_call_possible(rebalance, now=100.0 + seconds) is possible
+
+
+class TestBrokerThatHangs:
+    @pytest.mark.parametrize(
+        ("live", "seconds", "possible"),
+        [((1, 2), 0, True), ((1, 2), HUNG_SECONDS - 1, True), ((1, 2), HUNG_SECONDS, False), ((1, 2, 3), 0, False)],
+    )
+    def test_may_have_the_call(self, live, seconds, possible):
+        memory = Memory(failed_at=100.0, called=frozenset({1, 2, 3}))
+        assert may_hang(memory, live, 100.0 + seconds) is possible
+
+    def test_no_call_has_failed(self):
+        assert not may_hang(Memory(), (1, 2), 0.0)
 
 
 class TestLeadingBack:
