@@ -67,6 +67,24 @@ async def test_a_rollback_leaves_a_copy_that_was_planned_again():
     assert kafka.altered[sent:] == []
 
 
+async def test_a_deletion_says_that_it_left_what_another_rebalance_moves():
+    """An edit without a plan left a completed move in place, and another rebalance has begun to move it further."""
+    kafka = KafkaInMemory((1, 2, 3), t=[[1]], u=[[1]])
+    operator = Renamed(kafka)
+    operator.apply(throttle=FAST, brokers={"include": [2]}, execution={"parallelPartitionCount": 1})
+    await operator.until_true(lambda: kafka.lists("t") == [[2]])
+    kafka.slow = {2, 3}
+    operator.edit(topics={"include": ["u"]}, brokers={"include": [99]})
+    await operator.until_true(lambda: operator.skipped == {"t-0": "LeftInPlace"})
+    operator.apply_another(throttle=FAST, topics={"include": ["t"]}, brokers={"include": [3]})
+    await operator.until_true(lambda: "t-0" in kafka.flying)
+    operator.delete()
+    await operator.until_true(lambda: not operator.exists("r"))
+    reason, message = operator.kube.events[-1]
+    assert (reason, message.endswith("; left as they are: t-0 (LeftInPlace)")) == ("RolledBackPartially", True)
+    assert kafka.flying == {"t-0"}
+
+
 @pytest.mark.parametrize("way", ["edit", "deletion"])
 async def test_what_another_rebalance_has_left_alone_is_cancelled(way):
     """The other one runs, and its plan names the partition. But it does not move it, so it does not go first."""

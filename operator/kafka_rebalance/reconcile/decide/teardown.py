@@ -190,7 +190,12 @@ def outcome_of(rebalance: RebalanceView) -> RunOutcome:
         return RunOutcome.ROLLED_BACK_PARTIALLY
     if assessment.judgement.direction is Direction.REVERT:
         return RunOutcome.REVERTED
-    unlike_before = {Reason.ORIGINAL_BROKER_GONE, Reason.PREFERRED_LEADER_GONE, Reason.BELOW_MIN_INSYNC_REPLICAS}
+    unlike_before = {
+        Reason.ORIGINAL_BROKER_GONE,
+        Reason.PREFERRED_LEADER_GONE,
+        Reason.BELOW_MIN_INSYNC_REPLICAS,
+        Reason.LEFT_IN_PLACE,  # by an edit before the deletion; another rebalance moves it now
+    }
     partially = any(status.reason in unlike_before for status in assessment.statuses.by_partition.values())
     elsewhere = {Reason.LOG_DIR_OFFLINE, Reason.ORIGINAL_BROKER_GONE}
     partially |= any(s.reason in elsewhere for s in assessment.log_dirs.by_replica.values())
