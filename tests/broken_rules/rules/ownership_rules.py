@@ -46,8 +46,8 @@ OWNERSHIP_RULES = (
         "edited-takes-nothing",
         "A KafkaConnection whose spec was edited does not take a cluster from a younger one.",
         "reconcile/decide/cluster_ownership.py",
-        "if older and not claimant.edited and not work:",
-        "if older and not work:",
+        "if older and not claimant.edited and not work and proved:",
+        "if older and not work and proved:",
         (
             "tests/unit/reconcile/decide/test_cluster_ownership.py::test_who_is_refused",
             "tests/unit/reconcile/test_supervisor_two_connections.py::TestEdited::test_takes_no_idle_cluster",
@@ -56,13 +56,21 @@ OWNERSHIP_RULES = (
     BrokenRule(
         "ids-prove-nothing",
         "Throttles and cordons of another owner are taken over only if its addresses belong to the cluster.",
-        "reconcile/act/cluster_owners.py",
-        "led_here(binding, server.servers, server.info.brokers)",
-        "binding.servers != ()",
+        "reconcile/decide/cluster_identity.py",
+        "binding.servers <= servers | advertised and",
+        "binding.servers and",
         (
             "tests/unit/reconcile/test_supervisor_claimed_before.py::TestThrottles::test_are_not_taken_over",
             "tests/unit/reconcile/test_supervisor_claimed_before.py::TestCordons::test_of_others_stay",
         ),
+    ),
+    BrokenRule(
+        "advertised-proves-nothing",
+        "A KafkaConnection takes over nothing at a server that only advertises the addresses of another owner.",
+        "reconcile/decide/cluster_identity.py",
+        " and servers <= binding.servers | binding.advertised",
+        "",
+        ("tests/unit/reconcile/test_supervisor_two_connections.py::TestInlineOwners::test_an_edit_does_not_take_it",),
     ),
     BrokenRule(
         "orphan-holds-nothing",

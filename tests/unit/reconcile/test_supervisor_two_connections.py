@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from tests.fakes.shared_clusters import REF, Cluster
+from tests.fakes.shared_clusters import REF, Cluster, listener_of
+from tests.unit.reconcile.test_supervisor_collisions import follow
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS
-from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.model.topology import Broker, BrokerId
 from kafka_rebalance.reconcile.engines import Engines
 
 DRAIN = {"brokers": {"decommission": [1]}, "throttle": {"leaderRate": "1Mi", "followerRate": "1Mi"}}
@@ -114,6 +115,20 @@ class TestNotEdited:
         await younger.until(lambda: younger.state("k", "prod", CONNECTIONS) == "Conflicted")
         assert not any(younger.real.values.values())
 
+    async def test_the_older_one_takes_no_cluster_by_its_id(self, world):
+        """Its server was another cluster, and claims the id since the operator was restarted."""
+        world.servers["own"] = own = Cluster([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
+        own.cluster_id = "d"
+        world.connection("e", "own")
+        await world.until(lambda: world.state("e", "prod", CONNECTIONS) == "Connected")
+        world.connection(names=["a"])
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        own.cluster_id = "c"
+        await world.restart()
+        await world.until(lambda: world.state("e", "prod", CONNECTIONS) == "Conflicted")
+        assert "not known that the bootstrap servers of both" in world.ready("e", "prod", CONNECTIONS)[1]
+        assert owner_of(world, "c") == "k"
+
     async def test_also_what_it_begins_while_it_is_ended(self, younger, monkeypatch):
         """Its engine opens a run in its last round."""
         younger.real.slow = {BrokerId(4)}
@@ -131,3 +146,75 @@ class TestNotEdited:
         younger.supervisor.connection_seen(younger.older, deleted=False)
         await younger.until(lambda: younger.state("e", "prod", CONNECTIONS) == "Conflicted")
         assert (owner_of(younger, "c"), len(evicted)) == ("k", 1)
+
+
+@pytest.fixture
+async def inline(world):
+    """Namespace a has copies in flight in the cluster, under a throttle, with an inline connection."""
+    world.servers["own"] = own = Cluster([1, 2, 3, 4], mine=[[1, 2, 3]])
+    own.cluster_id = "d"
+    world.connection("e", "own")
+    await world.until(lambda: world.state("e", "prod", CONNECTIONS) == "Connected")
+    await world.draining()
+    return world
+
+
+async def kept(world):
+    """The cluster stays with namespace a, whose run ends there."""
+    await world.until(lambda: world.state("e", "prod", CONNECTIONS) == "Conflicted")
+    assert owner_of(world, "c") == "a"
+    world.real.arrive()
+    await world.until(lambda: world.state("a") == "Succeeded")
+    assert not any(world.real.values.values())
+
+
+class TestInlineOwners:
+    """The server of a KafkaConnection shows the ids of brokers and topics of a cluster that a namespace works in."""
+
+    @pytest.fixture
+    def fake(self, inline):
+        inline.servers["fake"] = fake = Cluster([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
+        fake.brokers = {broker: Broker(broker, host="kafka", port=9092) for broker in fake.brokers}
+        return fake
+
+    @pytest.mark.parametrize("servers", ["fake:9092", "fake:9092,kafka:9092"])
+    async def test_an_edit_does_not_take_it(self, inline, fake, servers):
+        """Not even with addresses of the cluster, as bootstrap servers or as those that the brokers advertise."""
+        inline.edit(CONNECTIONS, "e", "prod", bootstrapServers=servers)
+        await kept(inline)
+        message = inline.ready("e", "prod", CONNECTIONS)[1]
+        assert (
+            "belongs to the inline connections of namespace a. The spec of KafkaConnection e/prod was edited" in message
+        )
+        assert fake.altered == []
+
+    async def test_an_administrator_confirms_it(self, inline):
+        """With the command of the message: another listener of the cluster."""
+        inline.servers["new"] = listener_of(inline.real, 9094)
+        inline.edit(CONNECTIONS, "e", "prod", bootstrapServers="new:9094")
+        await inline.until(lambda: inline.state("e", "prod", CONNECTIONS) == "Conflicted")
+        follow(inline, inline.ready("e", "prod", CONNECTIONS)[1])
+        await inline.until(lambda: owner_of(inline, "c") == "e")
+        inline.real.arrive()
+        await inline.until(lambda: not any(inline.real.values.values()))
+
+    async def test_nor_an_idle_one(self, inline, fake):
+        inline.real.arrive()
+        await inline.until(lambda: inline.state("a") == "Succeeded")
+        inline.edit(CONNECTIONS, "e", "prod", bootstrapServers="fake:9092")
+        await kept(inline)
+
+    async def test_a_new_one_does_not_take_its_throttles(self, inline, fake):
+        """Its administrator is trusted, but not its server."""
+        inline.connection("l", "fake")
+        await inline.until(lambda: inline.state("l", "prod", CONNECTIONS) == "ClusterIdCollision")
+        assert owner_of(inline, "c") == "a"
+        inline.real.arrive()
+        await inline.until(lambda: not any(inline.real.values.values()))
+        assert fake.altered == []
+
+    async def test_an_edit_to_its_bootstrap_servers_takes_it(self, inline):
+        inline.edit(CONNECTIONS, "e", "prod", bootstrapServers="kafka:9092")
+        await inline.until(lambda: owner_of(inline, "c") == "e")
+        inline.real.arrive()
+        await inline.until(lambda: not any(inline.real.values.values()))

@@ -24,9 +24,11 @@ from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.retention import abandoned
 from kafka_rebalance.reconcile.decide.cluster_identity import (
     SAMPLE_TOPICS,
+    advertised_by,
     at_known_address,
+    confirmed,
     contradiction,
-    led_here,
+    proved,
     reached_by,
     renewed,
     servers_of,
@@ -112,7 +114,7 @@ class ClusterOwners:
             binding = await self._binding(cluster_id, work)
             holder = None if binding is None else _holder(binding, claimant, server, standing_of)
             if holder is not None:
-                self._refuse_outranked(claimant, holder, work, running=running)
+                self._refuse_outranked(claimant, holder, server, work, running=running)
             # A resource of the same owner would be handed to the engine. One of another owner is evicted, whose server
             # may be any that claims the id.
             followed = holder if holder is not None and (work or (running and holder.same)) else None
@@ -132,13 +134,19 @@ class ClusterOwners:
             await self._bindings.save(mine, most=most)
             return None if holder is None else holder.binding.owner
 
-    def _refuse_outranked(self, claimant: Standing, holder: _Holder, work: Work, *, running: bool) -> None:
+    def _refuse_outranked(
+        self, claimant: Standing, holder: _Holder, server: Claimed, work: Work, *, running: bool
+    ) -> None:
         """Refuse a claimant that the owner on record outranks."""
-        refusal = refusal_of_claim(claimant, holder.binding, holder.standing, work=bool(work), running=running)
+        binding, standing = holder.binding, holder.standing
+        refusal = refusal_of_claim(claimant, binding, standing, work=bool(work), running=running, proved=holder.proved)
         if refusal is None:
             return
         if work and not holder.standing.named:
-            raise self._left_behind(refusal, holder.binding, work)
+            raise self._left_behind(refusal, binding, work)
+        if claimant.owner.connection and not binding.owner.connection:
+            confirm = self._how_to_confirm(binding, server)
+            raise Refused(refusal.reason, f"{refusal.message}. If it is the same cluster, {confirm}")
         raise refusal
 
     async def _is_same_cluster(self, claimant: Standing, holder: _Holder, server: Claimed, work: Work) -> bool:
@@ -252,7 +260,9 @@ class ClusterOwners:
         ``believed``: the connection is the owner's, so addresses on record are enough. ``otherwise``: the advice about
         the throttles of another owner, if it is another cluster.
         """
-        if _confirmed(binding, server) or (believed and at_known_address(binding, server.servers, server.brokers)):
+        if confirmed(binding, server.servers) or (
+            believed and at_known_address(binding, server.servers, server.brokers)
+        ):
             return
         seen = server.ids_of(binding.topics)
         differs = contradiction(binding, server.brokers, seen)
@@ -297,7 +307,8 @@ class ClusterOwners:
         """A run is compared again with the server before it is used. The throttle ledger names no ids."""
         if binding.topics:
             addresses = ", ".join(sorted(binding.servers)[:3]) or "unknown addresses"
-            why = f"{binding.owner} reached it at {addresses}: not all its addresses lead to this server"
+            mine = ", ".join(sorted(server.servers)[:3])
+            why = f"{binding.owner} reached it at {addresses}: it is not known that {mine} leads to the same cluster"
             wait = "until the throttles are removed"
         else:
             why, wait = "no topic by which this server can be recognised is on record", "an hour until topics are"
@@ -351,7 +362,9 @@ class ClusterOwners:
 def _holder(binding: Binding, claimant: Standing, server: Claimed, standing_of: StandingOf) -> _Holder:
     standing = standing_of(binding.owner, server.info.cluster_id)
     same = binding.owner == claimant.owner
-    return _Holder(binding, standing, same, same or _proved(binding, server))
+    advertised, as_created = advertised_by(server.info.brokers), bool(claimant.owner.connection) and not claimant.edited
+    here = same or proved(binding, server.servers, advertised, as_created=as_created)
+    return _Holder(binding, standing, same, here)
 
 
 def _new_binding(owner: Owner, server: Claimed, followed: _Holder | None) -> Binding:
@@ -366,18 +379,6 @@ def _new_binding(owner: Owner, server: Claimed, followed: _Holder | None) -> Bin
     return replace(_renewed(mine, server), connection=server.connection, confirmed="")
 
 
-def _confirmed(binding: Binding, server: Claimed) -> bool:
-    """Whether an administrator has confirmed all addresses of the server."""
-    return bool(server.servers) and server.servers <= servers_of(binding.confirmed)
-
-
-def _proved(binding: Binding, server: Claimed) -> bool:
-    """Whether the work that another owner started is in the cluster of this server."""
-    return _confirmed(binding, server) or (
-        bool(binding.topics) and led_here(binding, server.servers, server.info.brokers)
-    )
-
-
 def _held(differs: Refused, holder: Owner, work: Work) -> Refused:
     """What an administrator can do, whose KafkaConnection outranks the holder."""
     return Refused(
@@ -389,6 +390,7 @@ def _held(differs: Refused, holder: Owner, work: Work) -> Refused:
 
 def _renewed(binding: Binding, server: Claimed) -> Binding:
     """With brokers and topics as they are now. All topics are read only where many of those known are gone."""
+    binding = replace(binding, advertised=advertised_by(server.info.brokers))
     seen = server.ids_of(binding.topics)
     unread = {topic: binding.topics[topic] for topic in seen.errors}
     after = renewed(binding, server.brokers, unread | seen)

@@ -4,7 +4,7 @@ Addresses and ports differ between listeners. Broker ids and topic ids do not. A
 before, the owner is believed if a broker is known: all topics on record may have been deleted since.
 
 Every user of a cluster knows these ids and can run a server that shows them. Only the addresses distinguish that server
-from the cluster.
+from the cluster, and it may advertise addresses of the cluster as its own.
 """
 
 from collections.abc import Mapping
@@ -33,14 +33,35 @@ def at_known_address(binding: Binding, servers: frozenset[str], brokers: frozens
     return bool(servers) and servers <= binding.servers and (not binding.brokers or bool(binding.brokers & brokers))
 
 
-def led_here(binding: Binding, servers: frozenset[str], brokers: Mapping[BrokerId, Broker]) -> bool:
+def advertised_by(brokers: Mapping[BrokerId, Broker]) -> frozenset[str]:
+    """The addresses of these brokers, as host:port."""
+    return frozenset(f"{broker.host}:{broker.port}".lower() for broker in brokers.values())
+
+
+def led_here(binding: Binding, servers: frozenset[str], advertised: frozenset[str], *, as_created: bool) -> bool:
     """Whether it is proved that the owner on record has worked only in the cluster of this server.
 
-    ``servers``: the bootstrap servers of this server. All addresses of the owner must be among these, or be advertised
-    by its brokers.
+    ``servers``: the bootstrap servers of this server, ``advertised``: the addresses of its brokers. Each of the two
+    connections must know all bootstrap servers of the other one, since either may lead to a server that only claims to
+    be the cluster. ``as_created``: an administrator has written ``servers``, who knows that they are of one cluster.
     """
-    known = servers | {f"{broker.host}:{broker.port}".lower() for broker in brokers.values()}
-    return bool(binding.servers) and not binding.more_servers and binding.servers <= known
+    if not binding.servers or binding.more_servers:
+        return False
+    if as_created and binding.servers <= servers:
+        return True
+    return binding.servers <= servers | advertised and servers <= binding.servers | binding.advertised
+
+
+def confirmed(binding: Binding, servers: frozenset[str]) -> bool:
+    """Whether an administrator has confirmed all these bootstrap servers."""
+    return bool(servers) and servers <= servers_of(binding.confirmed)
+
+
+def proved(binding: Binding, servers: frozenset[str], advertised: frozenset[str], *, as_created: bool) -> bool:
+    """Whether the work that the owner on record started is in the cluster of this server."""
+    if confirmed(binding, servers):
+        return True
+    return bool(binding.topics) and led_here(binding, servers, advertised, as_created=as_created)
 
 
 def reached_by(binding: Binding, servers: frozenset[str]) -> Binding:

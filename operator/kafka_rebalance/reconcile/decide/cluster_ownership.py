@@ -2,8 +2,9 @@
 
 Pure. The owner on record keeps it, even if another connection comes first after a restart. A KafkaConnection outranks
 inline connections, because creating one is an administrator's right. If there are two KafkaConnections, the older one
-owns the cluster, no matter which connects first. An older one whose spec was edited takes a cluster from no other
-owner, because its editor could name a server that claims the id of any cluster.
+owns the cluster, no matter which connects first, if it is proved that both lead to it: the server of the older one may
+only claim its id. One whose spec was edited takes a cluster from no other owner, because its editor could name such a
+server; from inline connections it does with this proof.
 """
 
 from dataclasses import dataclass
@@ -30,29 +31,32 @@ class Standing:
 
 
 def refusal_of_claim(
-    claimant: Standing, binding: Binding | None, holder: Standing, *, work: bool, running: bool
+    claimant: Standing, binding: Binding | None, holder: Standing, *, work: bool, running: bool, proved: bool
 ) -> Refused | None:
     """Why the claimant may not have the cluster; None: it may, and the cluster is bound to it from now on.
 
-    ``work``: runs are open there, or throttles of ours are in place. ``running``: an engine works there.
+    ``work``: runs are open there, or throttles of ours are in place. ``running``: an engine works there. ``proved``:
+    the server of the claimant is the cluster of the holder.
     """
     if binding is None or binding.owner == claimant.owner:
         return None
     if holder.named and not claimant.named:
         return _owned_elsewhere(binding)
     if claimant.owner.connection:
-        if not holder.named or not holder.owner.connection:
+        if not holder.named:
             return None
-        return _conflict(claimant, binding, holder, work=work)
+        if holder.owner.connection:
+            return _conflict(claimant, binding, holder, work=work, proved=proved)
+        return _edited(claimant, binding) if claimant.edited and not proved else None
     if holder.named or work or running:
         return _owned_elsewhere(binding)
     return None
 
 
-def _conflict(claimant: Standing, binding: Binding, holder: Standing, *, work: bool) -> Refused | None:
+def _conflict(claimant: Standing, binding: Binding, holder: Standing, *, work: bool, proved: bool) -> Refused | None:
     """The refusal if both owners are KafkaConnections; None: the claimant gets the cluster."""
     older = _age(claimant) < _age(holder)
-    if older and not claimant.edited and not work:
+    if older and not claimant.edited and not work and proved:
         return None
     cluster = f"Kafka cluster {binding.cluster_id}"
     if not older:
@@ -62,6 +66,11 @@ def _conflict(claimant: Standing, binding: Binding, holder: Standing, *, work: b
             f"{cluster} belongs to {holder.owner}. {claimant.owner} is older, but its spec was edited, and an edit "
             "takes a cluster from no other KafkaConnection"
         )
+    elif not proved:
+        why = (
+            f"{cluster} belongs to {holder.owner}. {claimant.owner} is older, but it is not known that the bootstrap "
+            "servers of both lead to the same cluster"
+        )
     else:
         why = (
             f"{cluster} belongs to {holder.owner}, which has unfinished work there. It passes to the older "
@@ -70,6 +79,16 @@ def _conflict(claimant: Standing, binding: Binding, holder: Standing, *, work: b
     return Refused(
         Reason.CONFLICTED,
         f"{why}. Delete one of the two, and let spec.kafka.connectionRef name the other one",
+    )
+
+
+def _edited(claimant: Standing, binding: Binding) -> Refused:
+    """The refusal of a KafkaConnection that would outrank inline connections if its spec had not been edited."""
+    return Refused(
+        Reason.CONFLICTED,
+        f"Kafka cluster {binding.cluster_id} belongs to {binding.owner}. The spec of {claimant.owner} was edited, and "
+        "an edit takes a cluster from no other owner, unless the bootstrap servers of both are known to lead to the "
+        "same cluster. Delete the KafkaConnection and create it again",
     )
 
 

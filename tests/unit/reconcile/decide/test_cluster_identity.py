@@ -8,6 +8,7 @@ from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.topology import Broker, BrokerId
 from kafka_rebalance.reconcile.decide.cluster_identity import (
     SAMPLE_TOPICS,
+    advertised_by,
     contradiction,
     led_here,
     reached_by,
@@ -15,6 +16,7 @@ from kafka_rebalance.reconcile.decide.cluster_identity import (
 )
 
 OWNER = Owner("a")
+BROKERS = {BrokerId(1): Broker(BrokerId(1), host="Kafka-1", port=9093)}
 
 
 def known(brokers=(1, 2, 3), **topics):
@@ -53,7 +55,7 @@ class TestContradiction:
 
 
 class TestLedHere:
-    """The owner on record has worked in the cluster that is reached at boot:9092, with one broker."""
+    """The server of another owner is reached at boot:9092, and advertises one broker."""
 
     @pytest.mark.parametrize(
         ("servers", "more", "here"),
@@ -66,11 +68,33 @@ class TestLedHere:
             (set(), False, False),
         ],
     )
-    def test_if_all_its_addresses_are_of_this_cluster(self, servers, more, here):
+    def test_if_all_addresses_of_the_owner_are_of_this_cluster(self, servers, more, here):
         """And if none is missing on record."""
-        brokers = {BrokerId(1): Broker(BrokerId(1), host="Kafka-1", port=9093)}
-        binding = replace(known(), servers=frozenset(servers), more_servers=more)
-        assert led_here(binding, frozenset({"boot:9092"}), brokers) is here
+        binding = replace(known(), servers=frozenset(servers), more_servers=more, advertised=frozenset({"boot:9092"}))
+        assert led_here(binding, frozenset({"boot:9092"}), advertised_by(BROKERS), as_created=False) is here
+
+    @pytest.mark.parametrize(
+        ("servers", "here"),
+        [
+            ({"boot:9092"}, True),
+            ({"boot:9092", "kafka-1:9093"}, True),
+            ({"kafka-1:9093"}, True),
+            ({"fake:9092"}, False),  # it advertises the addresses of the owner
+            ({"boot:9092", "fake:9092"}, False),
+        ],
+    )
+    def test_if_the_owner_knows_all_addresses_of_this_server(self, servers, here):
+        """Any of them may have answered."""
+        binding = replace(known(), servers=frozenset({"boot:9092"}), advertised=advertised_by(BROKERS))
+        assert led_here(binding, frozenset(servers), frozenset({"boot:9092"}), as_created=False) is here
+
+    @pytest.mark.parametrize(
+        ("servers", "here"), [({"boot:9092", "new:9092"}, True), ({"new:9092"}, False), ({"kafka-1:9093"}, True)]
+    )
+    def test_if_an_administrator_has_written_both(self, servers, here):
+        """What brokers advertise is no proof by itself."""
+        binding = replace(known(), servers=frozenset({"boot:9092"}), advertised=advertised_by(BROKERS))
+        assert led_here(binding, frozenset(servers), frozenset({"boot:9092"}), as_created=True) is here
 
 
 class TestReachedBy:

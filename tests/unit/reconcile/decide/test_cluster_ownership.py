@@ -30,11 +30,12 @@ def connection(name, created=OLD, *, named=True, edited=False):
         (inline("a"), connection("p", named=False), True, "ClusterOwnedElsewhere"),
         (inline("a"), connection("p", named=False), False, None),
         (connection("p"), inline("b"), True, None),
-        (connection("p", OLD), connection("q", NEW), False, None),
+        (connection("p", edited=True), inline("b"), False, "Conflicted"),
+        (connection("p", edited=True), inline("b", named=False), True, None),
+        (connection("p", OLD), connection("q", NEW), False, "Conflicted"),
         (connection("p", OLD), connection("q", NEW), True, "Conflicted"),
         (connection("p", OLD, edited=True), connection("q", NEW), False, "Conflicted"),
         (connection("p", OLD, edited=True), connection("q", named=False), True, None),
-        (connection("p", OLD), connection("q", NEW, edited=True), False, None),
         (connection("p", NEW), connection("q", OLD), False, "Conflicted"),
         (connection("p", NEW), connection("q", named=False), True, None),
         (connection("q", OLD), connection("p", OLD), False, "Conflicted"),
@@ -44,13 +45,13 @@ def connection(name, created=OLD, *, named=True, edited=False):
 )
 def test_who_is_refused(claimant, holder, work, refused):
     """``named``: the owner's resources are there, or its KafkaConnection; ``work``: something is not ended."""
-    found = refusal_of_claim(claimant, Binding("c", holder.owner), holder, work=work, running=False)
+    found = refusal_of_claim(claimant, Binding("c", holder.owner), holder, work=work, running=False, proved=False)
     assert (found and found.reason) == refused
 
 
 def test_a_cluster_without_a_binding():
     """The first one gets it."""
-    assert refusal_of_claim(inline("a"), None, inline("b"), work=False, running=False) is None
+    assert refusal_of_claim(inline("a"), None, inline("b"), work=False, running=False, proved=False) is None
 
 
 @pytest.mark.parametrize(
@@ -58,10 +59,27 @@ def test_a_cluster_without_a_binding():
     [
         (inline("a"), inline("b", named=False), "ClusterOwnedElsewhere"),
         (connection("p"), inline("b"), None),
-        (connection("p", OLD), connection("q", NEW), None),
     ],
 )
 def test_while_an_engine_works_there(claimant, holder, refused):
     """The engine is stopped only for a KafkaConnection."""
-    found = refusal_of_claim(claimant, Binding("c", holder.owner), holder, work=False, running=True)
+    found = refusal_of_claim(claimant, Binding("c", holder.owner), holder, work=False, running=True, proved=False)
+    assert (found and found.reason) == refused
+
+
+@pytest.mark.parametrize(
+    ("claimant", "holder", "work", "refused"),
+    [
+        (connection("p", edited=True), inline("b"), True, None),
+        (connection("p", OLD), connection("q", NEW), False, None),
+        (connection("p", OLD), connection("q", NEW, edited=True), False, None),
+        (connection("p", OLD), connection("q", NEW), True, "Conflicted"),
+        (connection("p", OLD, edited=True), connection("q", NEW), False, "Conflicted"),
+        (connection("p", NEW), connection("q", OLD), False, "Conflicted"),
+        (inline("a"), inline("b"), False, "ClusterOwnedElsewhere"),
+    ],
+)
+def test_where_both_are_known_to_lead_to_the_cluster(claimant, holder, work, refused):
+    """An edit, or a server that only claims the id, takes nothing away then."""
+    found = refusal_of_claim(claimant, Binding("c", holder.owner), holder, work=work, running=True, proved=True)
     assert (found and found.reason) == refused
