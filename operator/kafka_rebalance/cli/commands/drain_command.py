@@ -11,6 +11,7 @@ from kafka_rebalance.cli.files.manifests import Manifest, of_brokers
 from kafka_rebalance.cli.options.manifest_options import BASE, ManifestOptions, manifest_options
 from kafka_rebalance.model.goals import Strategy
 from kafka_rebalance.model.topology import Replicas
+from kafka_rebalance.printable_text import printable
 
 
 @click.command("drain")
@@ -65,4 +66,4 @@ def _warn(cluster: BinaryIO, rebalance: Manifest) -> None:
     from kafka_rebalance.cli.commands.fleet_command import plan_as_alone  # imports the planner
 
     for warning in plan_as_alone(cluster.read(), json.dumps(rebalance).encode())["warnings"]:
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(printable(f"warning: {warning}"), err=True)

@@ -22,6 +22,7 @@ from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.cluster_file import parse_topics_to_move
 from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment, render_assignment
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
+from kafka_rebalance.printable_text import printable
 from kafka_rebalance.reasons import Reason
 
 _FILE = "--reassignment-json-file"
@@ -90,7 +91,8 @@ def _warn_of_log_dirs(rows: Sequence[Reassigned]) -> None:
     named = [row.tp for row in rows if row.names_log_dir]
     if named:
         click.echo(
-            f"warning: the log_dirs of {len(named)} partitions are ignored, for example of {named[0]}: the operator "
+            f"warning: the log_dirs of {len(named)} partitions are ignored, for example of "
+            f"{printable(str(named[0]))}: the operator "
             "moves replicas between brokers only; when it is done, run kafka-reassign-partitions.sh --execute with the "
             "same file",
             err=True,

@@ -14,6 +14,7 @@ from kafka_rebalance.cli.options.spark_options import check_spark, master_option
 from kafka_rebalance.cli.tables.console import plain_console, plain_table, print_document
 from kafka_rebalance.errors import Permanent, Refused
 from kafka_rebalance.model.bulk import without_collector
+from kafka_rebalance.printable_text import printable
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes
 
@@ -116,6 +117,6 @@ def _print(results: Sequence["FleetResult"]) -> None:
         plain_console().print(table)
     for result in results:
         for warning in result.document["warnings"] if result.document else ():
-            click.echo(f"{result.cluster}: warning: {warning}", err=True)
+            click.echo(printable(f"{result.cluster}: warning: {warning}"), err=True)
         if result.error:
-            click.echo(f"{result.cluster}: {result.error}", err=True)
+            click.echo(printable(f"{result.cluster}: {result.error}", kept="\n"), err=True)

@@ -9,6 +9,7 @@ from kafka_rebalance.cli.exit_codes import EXIT_NO
 from kafka_rebalance.cli.files.manifest_lint import LintedResource, lint
 from kafka_rebalance.cli.tables.console import print_document
 from kafka_rebalance.cli.tables.phrases import counted
+from kafka_rebalance.printable_text import printable
 
 
 @click.command("lint")
@@ -28,7 +29,7 @@ def lint_files(files: tuple[BinaryIO, ...], *, strict: bool, output: str) -> Non
         for name, resource in found:
             for kind, texts in (("error", resource.errors), ("warning", resource.warnings)):
                 for text in texts:
-                    click.echo(f"{name}: {resource.what}: {kind}: {text}")
+                    click.echo(printable(f"{name}: {resource.what}: {kind}: {text}", kept="\n"))
         click.echo(f"{counted(len(found), 'resource')}, {counted(errors, 'error')}, {counted(warnings, 'warning')}")
     else:
         print_document({"resources": [_row(name, resource) for name, resource in found]}, output)

@@ -27,6 +27,7 @@ from kafka_rebalance.cli.tables.quality_lines import quality_lines, time_text
 from kafka_rebalance.cli.tables.size_forecast_lines import known_forecasts, unknown_forecasts
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.printable_text import printable
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes, format_rate
 
@@ -299,7 +300,7 @@ def _report_skipped(cluster_id: str, skipped: Sequence[Any]) -> None:
     if skipped:
         click.echo(f"cluster {cluster_id}: {len(skipped)} files were skipped", err=True)
     for file in skipped[:_NAMED]:
-        click.echo(f"  {file.name}: {file.why}", err=True)
+        click.echo(printable(f"  {file.name}: {file.why}"), err=True)
 
 
 async def _sample(

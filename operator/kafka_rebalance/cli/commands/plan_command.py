@@ -36,6 +36,7 @@ from kafka_rebalance.planning import PartitionInput, PlanRequest, eligible_broke
 from kafka_rebalance.planning import plan as make_plan
 from kafka_rebalance.planning.log_dirs import DirPlan
 from kafka_rebalance.planning.problem.goal_loads import with_loads
+from kafka_rebalance.printable_text import printable
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import parse_quantity
 
@@ -227,7 +228,7 @@ def plan_options(
         raise Refused(Reason.SIZES_UNKNOWN, f"{needed}, and {missing}: add them, or use --load-model")
     log_dirs = log_dir_options(described, spec.goals.log_dirs, log_dir_band, drained_log_dirs)
     for warning in log_dirs.warnings(request) if log_dirs is not None else ():
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(printable(f"warning: {warning}"), err=True)
     if request.strategy is Strategy.LOG_DIRS and log_dirs is None:
         raise click.UsageError("--strategy LogDirs requires --log-dirs, or goals.logDirs in the file of --rebalance")
     return PlanOptions(request, sizes, spec, log_dirs)
@@ -250,7 +251,7 @@ def planned(options: PlanOptions, *, everything: bool) -> MadePlan:
     made = make_plan(options.request)
     dir_plans = options.log_dir_plans(made)
     for warning in made.crowded:
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(printable(f"warning: {warning}"), err=True)
     shown = _shown(made, options.request, dir_plans, everything=everything)
     document = _document(made, shown, options.sizes, time.perf_counter() - started, dir_plans)
     return MadePlan(made, shown, dir_plans, document)
@@ -269,7 +270,7 @@ def _warn(described: ClusterFile, selected: list[ClusterPartition], spec: KafkaR
     if spec is not None:
         texts = [text for _, text in rebalance_warnings(spec)]
         for text in (*texts, *unmatched_patterns(spec.topics, {p.tp.topic for p in described.partitions})):
-            click.echo(f"warning: {text}", err=True)
+            click.echo(printable(f"warning: {text}"), err=True)
     if not selected:
         topics = len({p.tp.topic for p in described.partitions})
         why = f"has {topics} topics, and none of them is selected" if topics else "holds none"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kafka_rebalance.model.goals import LoadResource
+from kafka_rebalance.printable_text import printable
 from kafka_rebalance.units import format_bytes, format_rate
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def known_broker_loads(model: "ModelSummary") -> Iterator[str]:
         key=lambda found: (-found[0].share, found[0][:2], found[1].broker),
     )
     for partition, load in hot[:_NAMED]:
-        name = f"{partition.topic}-{partition.partition}"
+        name = f"{printable(partition.topic)}-{partition.partition}"
         yield f"{load.resource}: hot partition {name}, {partition.share:.0%} of what broker {load.broker} has"
     if len(hot) > _NAMED:
         yield f"{len(hot) - _NAMED} more hot partitions are in broker-loads.parquet"

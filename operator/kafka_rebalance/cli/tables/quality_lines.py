@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafka_rebalance.cli.tables.broker_load_lines import known_broker_loads, unknown_broker_loads
 from kafka_rebalance.cli.tables.size_forecast_lines import known_forecasts, unknown_forecasts
+from kafka_rebalance.printable_text import printable
 from kafka_rebalance.units import format_duration
 
 if TYPE_CHECKING:
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def quality_lines(found: "QualityReport") -> Iterator[str]:
-    """What `pipeline quality` prints of one cluster."""
+    """What `pipeline quality` prints of one cluster. The lake has names of others: of files, clusters and topics."""
+    return map(printable, _lines(found))
+
+
+def _lines(found: "QualityReport") -> Iterator[str]:
     times = f"{time_text(found.start)} to {time_text(found.end)}"
     interval = f", one each {format_duration(found.interval.total_seconds())}" if found.interval else ""
     yield f"cluster {found.cluster_id}"

@@ -306,3 +306,12 @@ class TestStart:
         code = f"import sys, kafka_rebalance.cli.commands.plan_command; print(*{clients} & sys.modules.keys())"
         done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
         assert done.stdout.split() == []
+
+
+def test_racks_control_no_terminal_in_a_warning() -> None:
+    """Brokers name their racks, and a snapshot has these names."""
+    racks = {1: "\x1b]0;x\x07", 2: "\x1b]0;x\x07", 3: "b", 4: "b"}
+    partitions = [{"topic": "t", "partition": p, "replicas": [1 + p % 4, 1 + (p + 2) % 4]} for p in range(24)]
+    cluster = {"brokers": [{"id": broker, "rack": rack} for broker, rack in racks.items()], "partitions": partitions}
+    done = run("--cluster", "-", "--brokers", "1,3,4", stdin=json.dumps(cluster).encode())
+    assert b"the last broker of rack \\x1b]0;x\\x07" in done.stderr

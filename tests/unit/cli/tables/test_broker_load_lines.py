@@ -33,6 +33,12 @@ class TestLines:
         assert lines[-1] == "1 more hot partitions are in broker-loads.parquet"
         assert len(lines) == 6
 
+    def test_names_of_topics_control_no_terminal(self):
+        """`load-model` prints these lines too."""
+        hot = (HotPartition("\x1b[2Jt\n", 0, 0.5),)
+        *_, line = known_broker_loads(model(load(1, 1.0, hot=hot)))
+        assert line == "BytesIn: hot partition \\x1b[2Jt\\n-0, 50% of what broker 1 has"
+
     def test_say_why_brokers_are_unknown(self):
         """By the broker with the most unknown partitions; then nothing is said of who has most."""
         loads = load(1, 5.0), load(2, None, 0, known=39), load(3, None, 0, known=30)
