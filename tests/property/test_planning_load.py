@@ -8,18 +8,23 @@ from itertools import permutations, product
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.property.byte_optima import fewest_bytes_within
 from tests.property.load_judge import check_load, use
 from tests.property.planning_judge import check, result
+from tests.property.rates_on_the_way import carry_out
 
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution.rate_order import refuse_unordered
 from kafka_rebalance.model.goals import LoadGoal, LoadResource, RackAwareness, Strategy
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition, replicas_of
 from kafka_rebalance.planning import Goals, PartitionInput, PlanRequest, plan
 from kafka_rebalance.reasons import Reason
+
+RATES = [LoadResource.BYTES_IN, LoadResource.BYTES_OUT, LoadResource.LEADER_BYTES_IN]
 
 
 @st.composite
@@ -62,6 +67,42 @@ def load_requests(draw: st.DrawFn, most_partitions: int = 14, most_brokers: int 
     return replace(request, capacities=capacities)
 
 
+@st.composite
+def limited_requests(draw: st.DrawFn) -> PlanRequest:
+    """Rates alone, and limits a little above an equal share, so that some brokers are above theirs at the start."""
+    random = Random(draw(st.integers(0, 2**32)))
+    ids = list(map(BrokerId, range(random.randint(3, 6))))
+    chosen = random.sample(RATES, random.randint(1, len(RATES)))
+    goals = tuple(LoadGoal(resource, random.choice([0, 10, 30])) for resource in chosen)
+    partitions = tuple(
+        PartitionInput(
+            TopicPartition(random.choice("ab"), number),
+            replicas_of(*random.sample(ids, random.randint(1, 3))),
+            size_bytes=random.randint(1, 30),
+            loads=tuple(float(int(random.lognormvariate(2, 1))) for _ in goals),
+            written=float(random.randint(1, 20)),
+        )
+        for number in range(random.randint(4, 30))
+    )
+    asked = Goals(random.choice([*RackAwareness]), load=goals, counts=random.random() < 0.6)
+    request = PlanRequest(tuple(Broker(b, random.choice("abc")) for b in ids), partitions, frozenset(ids), asked)
+    used, above = use(request, {}), random.choice([1.2, 1.5])
+    share = {r: sum(value for (_, name), value in used.items() if name is r) / len(ids) for r in chosen}
+    return replace(request, capacities={b: {r: int(1 + above * share[r] / 0.8) for r in chosen} for b in ids})
+
+
+def accepted(request: PlanRequest) -> Plan | None:
+    """The plan that is carried out; None: it is refused because of a limit."""
+    try:
+        made = plan(request)
+        refuse_unordered(made)
+    except Refused as refused:
+        if refused.reason != Reason.CAPACITY_LIMIT_EXCEEDED:
+            raise
+        return None
+    return made
+
+
 def plain(request: PlanRequest) -> PlanRequest:
     return replace(request, goals=replace(request.goals, load=(), counts=True))
 
@@ -77,13 +118,11 @@ class TestRules:
     def test_hard_rules_hold(self, request_: PlanRequest) -> None:
         """Racks, counts and limits: no more violations than the count plan, the same counts, no limit exceeded."""
         without = plan(plain(request_))
-        try:
-            made = plan(request_)
-        except Refused as refused:
-            if refused.reason != Reason.CAPACITY_LIMIT_EXCEEDED:
-                raise
+        made = accepted(request_)
+        if made is None:
             return
         check(request_, made)
+        carry_out(request_, made, Random(0))
         if not request_.goals.counts:
             check_load(request_, made, None)
             assert made.rack_violations <= plan(forced(request_)).rack_violations
@@ -124,6 +163,17 @@ class TestRules:
             for found in (use(request_, result(request_, each)) for each in (made, without))
         ]
         assert above[0] <= above[1] + 1 + 1e-3 * sum(first.shares)
+
+
+class TestOnTheWay:
+    @examples(2)
+    @given(limited_requests(), st.integers(0, 2**32))
+    def test_no_rate_exceeds_its_limit(self, request_: PlanRequest, seed: int) -> None:
+        """Whatever moves at the same time, forward and back, and every move arrives."""
+        made = accepted(request_)
+        event("refused" if made is None else f"tight: {made.rate_room is not None}")
+        if made is not None:
+            event(f"held back: {sorted(carry_out(request_, made, Random(seed)))}")
 
 
 class TestAgainstTheSolver:

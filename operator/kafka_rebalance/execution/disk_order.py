@@ -98,12 +98,14 @@ def shifts_at_tight(rows: Collection[PendingMove], replica_bytes: ReplicaBytes, 
 class DiskOrder:
     """``first``: the shifts to tight brokers, in an order that fits; ``stuck``: those for which none was found.
 
-    ``room``: what is free on the tight brokers when all but ``stuck`` have moved.
+    ``room``: what is free on the tight brokers when all but ``stuck`` have moved. ``all_moves``: ``first`` with those
+    that only free room on tight brokers, each where it has to move.
     """
 
     first: tuple[Shift, ...] = ()
     stuck: tuple[Shift, ...] = ()
     room: Room = field(default_factory=dict)
+    all_moves: tuple[Shift, ...] = ()
 
 
 _MOST_TRIED = 40
@@ -116,13 +118,17 @@ def disk_order(shifts: Collection[Shift], room: Room) -> DiskOrder:
     """An order of the shifts to tight brokers."""
     search = _OrderSearch(shifts, room)
     tight = frozenset(search.tight)
-    first = tuple(shift for shift in search.moves() if not tight.isdisjoint(shift.takes))
+    moves = tuple(search.moves())
     if search.left:
         touching = [s for s in shifts if not (tight.isdisjoint(s.takes) and tight.isdisjoint(s.frees))]
         tried = _AllOrders(touching, {b: room[b] for b in tight})
         if len(touching) <= _MOST_TRIED and tried.ends_within_room and (order := tried.found()) is not None:
-            return DiskOrder(tuple(s for s in order if not tight.isdisjoint(s.takes)), (), tried.room)
-    return DiskOrder(first, search.left, {broker: search.room[broker] for broker in tight})
+            return DiskOrder(_to(tight, order), (), tried.room, order)
+    return DiskOrder(_to(tight, moves), search.left, {broker: search.room[broker] for broker in tight}, moves)
+
+
+def _to(tight: Collection[BrokerId], moves: Iterable[Shift]) -> tuple[Shift, ...]:
+    return tuple(shift for shift in moves if any(broker in tight for broker in shift.takes))
 
 
 def reservations(shifts: Collection[Shift], room: Room) -> dict[TopicPartition, dict[BrokerId, int]]:

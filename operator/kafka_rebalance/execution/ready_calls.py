@@ -7,7 +7,7 @@ of each pipe only, as far as it needs them.
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, Self
@@ -86,6 +86,11 @@ class ReadyCalls:
         """Those that a pause does not hold back."""
         queues = {queue: waiting for queue, waiting in self.queues.items() if not queue.pausable}
         return type(self)(self.sizes, queues)
+
+    def without(self, held: Collection[TopicPartition]) -> Self:
+        """Those of the other partitions."""
+        left = {queue: tuple(tp for tp in waiting if tp not in held) for queue, waiting in self.queues.items()}
+        return type(self)(self.sizes, {queue: waiting for queue, waiting in left.items() if waiting})
 
     def order(self, tp: TopicPartition) -> tuple[int, TopicPartition]:
         """Sorts the largest partition first."""

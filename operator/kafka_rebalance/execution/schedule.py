@@ -22,6 +22,7 @@ from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatu
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.execution.ready_calls import ReadyCalls
 from kafka_rebalance.execution.steps import Alter, Elect
+from kafka_rebalance.model.rate_room import RateKey
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 
 _EMPTY_LISTS = ListBudget()
@@ -37,7 +38,8 @@ class RebalanceShare:
 
     ``goals``: the list that each partition goes to in the end. Without it, room is not kept for what has to come first.
     ``kept_free``: bytes that its copies leave free on brokers in any case. ``waiting``: bytes into and out of each
-    broker that are not in flight; None: not known.
+    broker that are not in flight; None: not known. ``held``: partitions that may not begin now, each with a rate that
+    is at its limit.
 
     What a caller keeps between rounds, and is found from the statuses without it: ``few`` of the statuses, among them
     all in flight, all that wait and all to be cancelled; the ``ready`` calls; the bytes ``coming`` to each broker at
@@ -53,6 +55,7 @@ class RebalanceShare:
     ready: ReadyCalls | None = None
     coming: Mapping[BrokerId, int] | None = None
     waiting: BytesInOut | None = None
+    held: Mapping[TopicPartition, RateKey] = field(default_factory=dict)
 
     @property
     def unsettled(self) -> Mapping[TopicPartition, PartitionStatus]:
@@ -65,7 +68,8 @@ class Orders:
     """The calls to send. ``cancels`` may always be sent; ``alters`` only after their throttle entries are in place.
 
     ``no_room``: partitions that only a full disk holds back, with its broker; ``list_full``: those that only a list of
-    throttled replicas holds back, which has no room for their entries.
+    throttled replicas holds back, which has no room for their entries; ``at_limit``: those that the limit of a rate
+    holds back.
     """
 
     cancels: tuple[TopicPartition, ...] = ()
@@ -73,6 +77,7 @@ class Orders:
     elections: tuple[TopicPartition, ...] = ()
     no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
     list_full: frozenset[TopicPartition] = frozenset()
+    at_limit: Mapping[TopicPartition, RateKey] = field(default_factory=dict)
 
 
 def schedule(
@@ -112,7 +117,7 @@ def schedule(
         kept = {broker: max(s.kept_free.get(broker, 0) for s in shares) for s in shares for broker in s.kept_free}
         room = {broker: free - kept.get(broker, 0) for broker, free in usage.traffic.room.items()}
         if may_be_tight([s.coming for s in shares], room):
-            rows = list(chain.from_iterable(moving(s.statuses, s.goals, s.sizes, cluster) for s in shares))
+            rows = [m for s in shares for m in moving(s.statuses, s.goals, s.sizes, cluster) if m.tp not in s.held]
             usage.reserved = reservations(shifts_at_tight(rows, replica_bytes, room), room)
     return [turn.orders(copying=copying) for turn in turns]
 
@@ -170,7 +175,8 @@ class _Turn:
         self._list_full: set[TopicPartition] = set()
         self._cancels: list[TopicPartition] = []
         kept = share.ready
-        self._ready = kept if kept is not None else ReadyCalls.of(share.statuses, cluster.partitions, share.sizes)
+        ready = kept if kept is not None else ReadyCalls.of(share.statuses, cluster.partitions, share.sizes)
+        self._ready = ready.without(share.held) if share.held else ready
         for tp, status in share.unsettled.items():
             if status.phase is MovePhase.IN_FLIGHT:
                 self._count(tp, leads=status.leader_movement)
@@ -211,7 +217,7 @@ class _Turn:
                 if copying:
                     self._take_copying(ready)
         cancels, elections, full = tuple(sorted(self._cancels)), tuple(self._elections), frozenset(self._list_full)
-        return Orders(cancels, self._alters, elections, self._no_room, full)
+        return Orders(cancels, self._alters, elections, self._no_room, full, self.share.held)
 
     def _ready_classes(self) -> list[_Ready]:
         """Ready calls by class, in the order of precedence."""

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.model.bulk import without_collector
+from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.load_outcome import LoadOutcome
 from kafka_rebalance.model.plan import (
     Certificate,
@@ -27,6 +28,7 @@ from kafka_rebalance.model.plan import (
     SkippedPartition,
     Spread,
 )
+from kafka_rebalance.model.rate_room import RateKey, RateRoom
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
@@ -89,6 +91,7 @@ def encode_plan(plan: Plan) -> bytes:
             "topics": _topic_columns(plan.partitions),
             **({"load": _LOAD.dump_python(plan.load, mode="json")} if plan.load is not None else {}),
             **({"logDirs": _log_dir_columns(plan.log_dirs)} if plan.log_dirs else {}),
+            **({"rateRoom": _rate_columns(plan.rate_room)} if plan.rate_room is not None else {}),
         },
         _LEVEL,
     )
@@ -149,6 +152,7 @@ def decode_plan(payload: bytes) -> Plan:
             crowded=tuple(raw.get("crowded", ())),
             load=_LOAD.validate_python(raw["load"]) if "load" in raw else None,  # only of plans with load goals
             log_dirs=_log_dir_moves(raw["logDirs"]) if "logDirs" in raw else (),
+            rate_room=_rate_room(raw["rateRoom"]) if "rateRoom" in raw else None,
         )
 
 
@@ -185,6 +189,27 @@ def _log_dir_moves(raw: Any) -> tuple[LogDirMove, ...]:
             for tp, before, after, origin, size in zip(tps, *columns, group["sizes"], strict=True)
         ]
     return tuple(sorted(moves, key=lambda move: move.key))
+
+
+def _rate_columns(room: RateRoom) -> dict[str, Any]:
+    """Free bytes per second by broker and resource, and by resource and topic the rates of partitions."""
+    resources = sorted({resource for of in room.rates.values() for resource in of})
+    columns: dict[str, list[Any]] = {}
+    for resource in resources:
+        rows = sorted((tp, of[resource]) for tp, of in room.rates.items() if resource in of)
+        topics = [(topic, list(group)) for topic, group in groupby(rows, key=lambda row: row[0].topic)]
+        columns[resource] = [[topic, [tp.partition for tp, _ in of], [rate for _, rate in of]] for topic, of in topics]
+    return {"free": [[*key, free] for key, free in sorted(room.free.items())], "rates": columns}
+
+
+def _rate_room(raw: Any) -> RateRoom:
+    """The reverse of ``_rate_columns``."""
+    rates: dict[TopicPartition, dict[LoadResource, int]] = {}
+    for resource, topics in raw["rates"].items():
+        for topic, numbers, column in topics:
+            for number, rate in zip(numbers, column, strict=True):
+                rates.setdefault(TopicPartition(topic, number), {})[LoadResource(resource)] = rate
+    return RateRoom({RateKey(BrokerId(b), LoadResource(name)): free for b, name, free in raw["free"]}, rates)
 
 
 def _spread_numbers(spread: Spread | None) -> list[int] | None:

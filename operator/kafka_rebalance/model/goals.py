@@ -68,8 +68,8 @@ class LoadGoal:
     """One resource to be balanced: ``band`` and ``capacity_limit`` in percent.
 
     A broker is within its band if its use is at most ``band`` percent above its share of the total, in proportion to
-    the capacities. ``capacity_limit``, percent of a broker's capacity, is never exceeded; None: no limit. A rate that
-    covers less than ``minimum_coverage_seconds`` counts as unknown.
+    the capacities. ``capacity_limit``, percent of a broker's capacity, is never exceeded, on the way either; None: no
+    limit. A rate that covers less than ``minimum_coverage_seconds`` counts as unknown.
     """
 
     resource: LoadResource

@@ -10,6 +10,7 @@ from itertools import chain, groupby
 from typing import Self
 
 from kafka_rebalance.model.load_outcome import LoadOutcome
+from kafka_rebalance.model.rate_room import RateRoom
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 
@@ -144,7 +145,8 @@ class Plan:
     ``in_place`` are the partitions of an assignment (strategy Assignment) that already have their lists: if one of them
     is gone when the run is planned again, it was deleted and is no typing error.
 
-    ``load`` is what the plan does to the use of the brokers, with load goals.
+    ``load`` is what the plan does to the use of the brokers, with load goals. ``rate_room`` is what the order of its
+    steps has to respect for the limits of rates; None: any order is within them.
 
     ``log_dirs``, sorted: the replicas of these partitions that move between log dirs of their broker, and those of
     which a rollback has to know the log dir. Only of brokers with several.
@@ -165,6 +167,7 @@ class Plan:
     crowded: tuple[str, ...] = ()
     load: LoadOutcome | None = None
     log_dirs: tuple[LogDirMove, ...] = ()
+    rate_room: RateRoom | None = None
 
     @cached_property
     def log_dir_moves(self) -> int:

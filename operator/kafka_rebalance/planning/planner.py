@@ -72,6 +72,7 @@ def plan(request: PlanRequest) -> Plan:
         imbalance=solution.imbalance,
         uneven_topics=_uneven(instance, solution, request.goals),
         load=solution.load,
+        rate_room=solution.rate_room,
         crowded=crowded_racks(request, encoded, solution.lists),
     )
 
@@ -91,7 +92,7 @@ def _fewest_moves(request: PlanRequest, encoded: Encoded) -> Solution:
     proof = solution.certificate
     known = proof.optimal and found.fair and new_copies(encoded.instance, lists) == proof.lower_bound
     proof = Certificate(proof.lower_bound if found.fair else 0, optimal=known and found.outcome.within_bands)
-    return replace(solution, lists=lists, certificate=proof, load=found.outcome)
+    return replace(solution, lists=lists, certificate=proof, load=found.outcome, rate_room=found.rate_room)
 
 
 def _forced_moves(instance: Instance, goals: Goals) -> Solution:

@@ -98,7 +98,9 @@ class Sending:
         orders = await self._chosen(running, look, copying=True)
         for rebalance in running:
             found = orders[rebalance.uid]
-            rebalance.assessment = replace(rebalance.assessment, no_room=found.no_room, list_full=found.list_full)
+            rebalance.assessment = replace(
+                rebalance.assessment, no_room=found.no_room, list_full=found.list_full, at_limit=found.at_limit
+            )
             rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
         return orders
 

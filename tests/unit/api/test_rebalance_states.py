@@ -22,6 +22,7 @@ PROBLEMS = {
 """Problems that the operator finds when it computes the state, not when something fails."""
 PARTS_OF_MESSAGES = {
     Reason.BUDGET_REACHED,
+    Reason.CAPACITY_LIMIT_REACHED,
     Reason.DISK_FULL,
     Reason.GAIN_TOO_SMALL,
     Reason.NOTHING_SELECTED,

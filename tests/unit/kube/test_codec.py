@@ -31,6 +31,7 @@ from kafka_rebalance.model.plan import (
     SkippedPartition,
     Spread,
 )
+from kafka_rebalance.model.rate_room import RateKey, RateRoom
 from kafka_rebalance.model.run import Origin, Run, RunOutcome, Spent
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
@@ -92,6 +93,18 @@ class TestPlans:
         assert decode_plan(encode_plan(made)) == made
         assert made.hash == plan(3).hash
         assert "load" not in unpack(encode_plan(plan(3)))
+
+    def test_what_the_order_has_to_respect(self) -> None:
+        """Absent from plans of which any order is within the limits, so that an older operator reads both."""
+        free = {RateKey(BrokerId(2), LoadResource.BYTES_IN): 0, RateKey(BrokerId(1), LoadResource.BYTES_OUT): 7}
+        rates = {
+            TopicPartition("t", 0): {LoadResource.BYTES_IN: 5, LoadResource.BYTES_OUT: 6},
+            TopicPartition("u", 1): {LoadResource.BYTES_IN: 4},
+        }
+        made = replace(plan(3), rate_room=RateRoom(free, rates))
+        assert decode_plan(encode_plan(made)) == made
+        assert made.hash == plan(3).hash
+        assert "rateRoom" not in unpack(encode_plan(plan(3)))
 
     def test_log_dirs(self) -> None:
         """Part of the hash, and of a format that an operator without them refuses."""

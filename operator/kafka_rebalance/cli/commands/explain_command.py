@@ -22,6 +22,7 @@ from kafka_rebalance.cli.tables.log_dir_table import (
     partition_sentences,
 )
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution.rate_order import refuse_unordered
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.goals import Strategy
 from kafka_rebalance.model.topology import TopicPartition
@@ -70,6 +71,7 @@ def explain(
     if points:
         _check_curve(request)
     explained = Explanation(request, make_plan(request))
+    refuse_unordered(explained.plan)
     dir_plans = options.log_dir_plans(explained.plan)
     if partition is not None:
         document = documents.of_partition(explained, explained.partition(partition))

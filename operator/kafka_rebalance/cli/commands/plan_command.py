@@ -24,6 +24,7 @@ from kafka_rebalance.cli.tables.load_table import load_document
 from kafka_rebalance.cli.tables.log_dir_table import log_dir_document, log_dirs_row, places_of
 from kafka_rebalance.cli.tables.plan_table import print_plan
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution.rate_order import refuse_unordered
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.cluster_file import ClusterFile, ClusterPartition, parse_cluster, parse_topics_to_move
 from kafka_rebalance.model.goals import Balance, LoadGoal, RackAwareness, Strategy
@@ -249,6 +250,7 @@ def planned(options: PlanOptions, *, everything: bool) -> MadePlan:
     """Make the plan."""
     started = time.perf_counter()
     made = make_plan(options.request)
+    refuse_unordered(made)
     dir_plans = options.log_dir_plans(made)
     for warning in made.crowded:
         click.echo(printable(f"warning: {warning}"), err=True)

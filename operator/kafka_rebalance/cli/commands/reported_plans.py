@@ -11,6 +11,7 @@ from kafka_rebalance.cli.commands.plan_command import plan_options
 from kafka_rebalance.cli.explain import sentences as words
 from kafka_rebalance.cli.files.file_errors import parsed
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution.rate_order import refuse_unordered
 from kafka_rebalance.model.cluster_file import parse_cluster
 from kafka_rebalance.model.goals import LoadResource, Strategy
 from kafka_rebalance.model.json_shapes import decode_object
@@ -44,6 +45,7 @@ def report_of_request(now: datetime, **given: Any) -> Report:
     options = plan_options(**given)
     request = options.request
     plan = make_plan(request)
+    refuse_unordered(plan)
     explained = Explanation(request, plan)
     lists = {p.tp: p.replicas for p in request.partitions}
     disks = {b: found[LoadResource.DISK] for b, found in request.capacities.items() if LoadResource.DISK in found}

@@ -12,12 +12,14 @@ import numpy as np
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.goals import LoadGoal
 from kafka_rebalance.model.load_outcome import MOST_ROWS, LoadOutcome, OutsideBroker, OutsideReason, ResourceBalance
+from kafka_rebalance.model.rate_room import RateRoom
 from kafka_rebalance.planning.load.array_types import Bools, Floats
 from kafka_rebalance.planning.load.load_bound import bytes_bound
 from kafka_rebalance.planning.load.load_problem import UNLIMITED, LoadProblem, leaders_matter, load_problem, use_of
 from kafka_rebalance.planning.load.load_state import TINY, LoadArrays, LoadState, at_home, revalue
 from kafka_rebalance.planning.load.relief import give, relieve
 from kafka_rebalance.planning.load.take_back import lead_again, take_back
+from kafka_rebalance.planning.load.tight_rates import tight_rates
 from kafka_rebalance.planning.problem.copies import in_order
 from kafka_rebalance.planning.problem.encoding import Encoded
 from kafka_rebalance.planning.problem.instance import Indices, Instance
@@ -53,12 +55,13 @@ _ROUNDING = 1e-9
 @dataclass(frozen=True)
 class Relieved:
     """The lists [N]; ``fair``: their counts are those of the plan before, or free; ``leaders_matter``: a resource
-    depends on who leads, so leaders must stay."""
+    depends on who leads, so leaders must stay. ``rate_room``: what the order of the steps has to respect."""
 
     lists: Indices
     outcome: LoadOutcome
     fair: bool
     leaders_matter: bool
+    rate_room: RateRoom | None
 
 
 def relieved(request: PlanRequest, encoded: Encoded, lists: Indices, *, budget_reached: bool) -> Relieved:
@@ -72,7 +75,8 @@ def relieved(request: PlanRequest, encoded: Encoded, lists: Indices, *, budget_r
         _check_limits(encoded, problem.goals, search, found)
     counted = request.goals.counts and fair and not budget_reached and not problem.arrays.by_topic
     outcome = search.outcome(encoded, found, counted=counted)
-    return Relieved(found.lists, outcome, fair, leaders_matter(problem.goals))
+    tight = tight_rates(problem, encoded, search.present, found.lists)
+    return Relieved(found.lists, outcome, fair, leaders_matter(problem.goals), tight)
 
 
 class _Search:

@@ -6,6 +6,7 @@ import numpy as np
 
 from kafka_rebalance.model.load_outcome import LoadOutcome
 from kafka_rebalance.model.plan import Certificate, Imbalance, Spread
+from kafka_rebalance.model.rate_room import RateRoom
 from kafka_rebalance.planning.problem.copies import Copies
 from kafka_rebalance.planning.problem.instance import Indices, Instance
 
@@ -13,7 +14,7 @@ from kafka_rebalance.planning.problem.instance import Indices, Instance
 @dataclass(frozen=True)
 class Solution:
     """The flat lists [N] with their target lengths. ``imbalance``: what a movement budget left;
-    ``load``: what load goals reached.
+    ``load``: what load goals reached; ``rate_room``: what their limits require of the order of the steps.
 
     The certificate of lists that were not chosen for their moves has the moves of these very lists as lower bound.
     """
@@ -22,6 +23,7 @@ class Solution:
     certificate: Certificate
     imbalance: Imbalance | None = None
     load: LoadOutcome | None = None
+    rate_room: RateRoom | None = None
 
 
 def new_copies(present: Instance, lists: Indices) -> int:

@@ -10,12 +10,15 @@ from kafka_rebalance.execution.disk_space import DiskSpace
 from kafka_rebalance.execution.limits import Ceilings
 from kafka_rebalance.execution.list_budget import ListBudget
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
+from kafka_rebalance.execution.rate_order import held_back
 from kafka_rebalance.execution.ready_calls import ReadyCalls
 from kafka_rebalance.execution.schedule import Orders, RebalanceShare, schedule
+from kafka_rebalance.model.rate_room import RateKey
 from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
 from kafka_rebalance.reconcile.decide.direction import by_precedence, going_back
 from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+from kafka_rebalance.reconcile.state.record import LoadedRun
 
 
 def choice_for(
@@ -50,6 +53,7 @@ def choice_for(
             _ready(r),
             coming=_coming(r),
             waiting=_waiting(r),
+            held=_held(r, run, cluster),
         )
         for r in first
         if (run := r.record.loaded_run) is not None
@@ -89,6 +93,14 @@ def _waiting(rebalance: RebalanceView) -> BytesInOut | None:
     if tally is None or (tally.direction is Direction.FORWARD) is going_back(rebalance):
         return None
     return tally.waiting
+
+
+def _held(rebalance: RebalanceView, run: LoadedRun, cluster: ClusterState) -> Mapping[TopicPartition, RateKey]:
+    """The partitions that may not begin now because of the limit of a rate."""
+    judgement = rebalance.assessment.judgement
+    if run.rate_order is None or judgement.direction is None:
+        return {}
+    return held_back(run.rate_order, judgement.statuses.by_partition, cluster.partitions, judgement.direction)
 
 
 def _arrived_since(

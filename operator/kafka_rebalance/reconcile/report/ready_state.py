@@ -8,6 +8,7 @@ from kafka_rebalance.api.resource_status import ResourceStatus
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.list_budget import MOST_BYTES
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
+from kafka_rebalance.model.rate_room import RateKey
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -96,6 +97,8 @@ def waiting_summary(assessment: Assessment) -> str:
     full = sorted(assessment.no_room.items())
     reasons += [(Reason.DISK_FULL, tp, f"broker {broker} has no room for it") for tp, broker in full]
     reasons += [(Reason.THROTTLE_LIST_FULL, tp, _LIST_FULL) for tp in sorted(assessment.list_full)]
+    at_limit = sorted(assessment.at_limit.items())
+    reasons += [(Reason.CAPACITY_LIMIT_REACHED, tp, _at_limit(key)) for tp, key in at_limit]
     counts = Counter(reason for reason, _, _ in reasons)
     examples: dict[str, str] = {}
     for reason, tp, message in reasons:
@@ -105,6 +108,10 @@ def waiting_summary(assessment: Assessment) -> str:
 
 def _partition(row: tuple[TopicPartition, PartitionStatus]) -> TopicPartition:
     return row[0]
+
+
+def _at_limit(key: RateKey) -> str:
+    return f"broker {key.broker} would be above the capacityLimit of {key.resource} until others have left it"
 
 
 def _dir_full(broker: BrokerId) -> str:

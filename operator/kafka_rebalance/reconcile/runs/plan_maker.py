@@ -19,6 +19,7 @@ from kafka_rebalance.api.v1alpha1 import planning_hash
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.rate_order import refuse_unordered
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
@@ -160,6 +161,7 @@ class PlanMaker:
         continued = await self._continued_copies(rebalance, spec, info, plan, flying)
         if continued != flying.keys():
             return ContinuedCopies(planning_hash(spec), continued)
+        await asyncio.to_thread(refuse_unordered, plan)
         await self._refuse_overfull(plan, info, continued | {move.tp for move in back}, spec.goals.disk_limit)
         run = self._run_of(draft, rebalance, spec, now)
         made_at = self._clock.now()

@@ -15,6 +15,7 @@ from kafka_rebalance.execution.progress import Pace, Progress
 from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates
 from kafka_rebalance.kafka.least_permissions import MissingPermission
+from kafka_rebalance.model.rate_room import RateKey
 from kafka_rebalance.model.topology import BrokerId, ReplicaKey, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.judgement import Judgement, Statuses
@@ -172,7 +173,8 @@ class Assessment:
     """All of it. ``run``: the open run that it is about.
 
     ``sent``: partitions for which the last round has sent an order. ``no_room``: partitions held back by nothing but
-    the disk of the broker named; ``list_full``: by nothing but a list of throttled replicas without room for them.
+    the disk of the broker named; ``list_full``: by nothing but a list of throttled replicas without room for them;
+    ``at_limit``: by the limit of the rate named.
     ``log_dirs``: the replicas that move between log dirs; ``dir_full``: those held back only by a full log dir.
     """
 
@@ -186,6 +188,7 @@ class Assessment:
     sent: frozenset[TopicPartition] = frozenset()
     no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
     list_full: frozenset[TopicPartition] = frozenset()
+    at_limit: Mapping[TopicPartition, RateKey] = field(default_factory=dict)
     log_dirs: LogDirStatuses = field(default_factory=LogDirStatuses)
     dir_full: frozenset[ReplicaKey] = frozenset()
     advance: Advance = Advance()
@@ -216,7 +219,7 @@ class Assessment:
         kept = replace(self, run=run, replanning=None, teardown=teardown, step_block=None, sent=none, list_full=none)
         if run is not None:
             kept = replace(kept, log_dirs=LogDirStatuses(), dir_full=frozenset())
-            return replace(kept, judgement=Judgement(), no_room={}, advance=Advance(), drain=None)
+            return replace(kept, judgement=Judgement(), no_room={}, at_limit={}, advance=Advance(), drain=None)
         return replace(
             kept,
             queue=replace(self.queue, place=None),

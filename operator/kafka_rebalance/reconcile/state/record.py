@@ -10,6 +10,7 @@ from functools import cached_property
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.execution.progress import moves_to_lose
+from kafka_rebalance.execution.rate_order import RateOrder, rate_order
 from kafka_rebalance.execution.reassignment_throttle import moving_brokers
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
@@ -89,6 +90,11 @@ class LoadedRun:
     def starts(self) -> Mapping[TopicPartition, Replicas]:
         """The list that each partition goes back to."""
         return OfEach(self.move_of, "origin")
+
+    @cached_property
+    def rate_order(self) -> RateOrder | None:
+        """The order of the moves of the plan that is within the limits of rates; None: any order is."""
+        return rate_order(self.plan)
 
     @cached_property
     def replica_moves(self) -> int:
@@ -211,7 +217,7 @@ def opened_run_of(run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartitio
 def _derived(found: LoadedRun) -> LoadedRun:
     """Asks for each value once: it is kept where it is computed."""
     plan = found.plan
-    _ = found.partitions, found.sizes, found.goals, found.replica_moves, found.known
+    _ = found.partitions, found.sizes, found.goals, found.replica_moves, found.known, found.rate_order
     _ = plan.hash, plan.changed, plan.elections, plan.replica_moves, plan.leader_moves, plan.data_to_move_bytes
     _ = plan.bytes_copied, plan.broker_changes
     return found
