@@ -57,6 +57,11 @@ def check_load(request: PlanRequest, made: Plan, counts: Counter[BrokerId] | Non
     if counts is not None:
         found = Counter(b for row in after.values() for b in row)
         assert sorted(found[b] for b in request.targets) == sorted(counts[b] for b in request.targets)
+    return check_limits(request, after)
+
+
+def check_limits(request: PlanRequest, after: dict[TopicPartition, Replicas]) -> Use:
+    """No broker is above a limit, or further above it than before; returns the use at the end."""
     before, now = use(request, {}), use(request, after)
     for goal in request.goals.load:
         for b in request.targets:

@@ -12,7 +12,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from tests.examples import examples
 from tests.property.byte_optima import fewest_bytes_within
-from tests.property.load_judge import check_load, use
+from tests.property.load_judge import check_limits, check_load, use
 from tests.property.planning_judge import check, result
 from tests.property.rates_on_the_way import carry_out
 
@@ -163,6 +163,23 @@ class TestRules:
             for found in (use(request_, result(request_, each)) for each in (made, without))
         ]
         assert above[0] <= above[1] + 1 + 1e-3 * sum(first.shares)
+
+
+class TestBudgets:
+    @given(load_requests(), st.integers(0, 40), st.integers(0, 400))
+    def test_hold_with_load_goals(self, request_: PlanRequest, most: int, data: int) -> None:
+        """By a recount of the new copies, forced ones included. Limits hold all the same, at every moment."""
+        goals = replace(request_.goals, max_replica_moves=most, max_data_to_move=data)
+        request_ = replace(request_, goals=goals)
+        made = accepted(request_)
+        if made is None:
+            return
+        after = result(request_, made)
+        new = [(p.size_bytes, len(set(after.get(p.tp, p.replicas)) - set(p.replicas))) for p in request_.partitions]
+        assert sum(copies for _, copies in new) <= most
+        assert sum(size * copies for size, copies in new) <= data
+        check_limits(request_, after)
+        carry_out(request_, made, Random(most))
 
 
 class TestOnTheWay:
