@@ -25,8 +25,8 @@ async def test_the_round_that_abandons_a_plan_starts_no_copy_of_it():
     assert [to for _, to in kafka.altered[len(ordered) :] if len(to) > 1] == []
 
 
-async def test_a_rollback_leaves_what_another_rebalance_moves():
-    """Another tool has removed a replica, so the rollback left the partition alone. The copy goes to its broker."""
+async def undone_except_one():
+    """The cluster and an operator that undoes a run, except for u-0, from which another tool has removed a replica."""
     kafka = KafkaInMemory((1, 2, 3, 4), t=[[1, 2]], u=[[1, 2]])
     operator = Renamed(kafka)
     operator.assign(("t", 0, [2, 4]), ("u", 0, [2, 3]), throttle=FAST)
@@ -35,6 +35,12 @@ async def test_a_rollback_leaves_what_another_rebalance_moves():
     kafka.assign("u", 0, 2)
     operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
     await operator.until_true(lambda: operator.skipped == {"u-0": "Drifted"})
+    return kafka, operator
+
+
+async def test_a_rollback_leaves_what_another_rebalance_moves():
+    """Another tool has removed a replica, so the rollback left the partition alone. The copy goes to its broker."""
+    kafka, operator = await undone_except_one()
     operator.apply_another(throttle=FAST, topics={"include": ["u"]}, replicationFactor=2, brokers={"include": [2, 3]})
     await operator.until_true(lambda: "u-0" in kafka.flying)
     sent = len(kafka.altered)
@@ -47,14 +53,7 @@ async def test_a_rollback_leaves_what_another_rebalance_moves():
 
 async def test_a_rollback_leaves_a_copy_that_was_planned_again():
     """The other one continues the copy with its new plan, whose partitions are judged after those of the rollback."""
-    kafka = KafkaInMemory((1, 2, 3, 4), t=[[1, 2]], u=[[1, 2]])
-    operator = Renamed(kafka)
-    operator.assign(("t", 0, [2, 4]), ("u", 0, [2, 3]), throttle=FAST)
-    await operator.until("Succeeded")
-    kafka.slow = {1, 3}
-    kafka.assign("u", 0, 2)
-    operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
-    await operator.until_true(lambda: operator.skipped == {"u-0": "Drifted"})
+    kafka, operator = await undone_except_one()
     spec = {"topics": {"include": ["u"]}, "replicationFactor": 2}
     operator.apply_another(throttle=FAST, brokers={"include": [2, 3]}, **spec)
     await operator.until_true(lambda: "u-0" in kafka.flying)

@@ -13,6 +13,16 @@ from kafka_rebalance.reconcile.runs import plan_maker, plan_request
 from kafka_rebalance.reconcile.state.namespace_turns import NamespaceTurns
 
 
+def with_own_servers(names):
+    """Namespaces with these names, each with a KafkaRebalance of a cluster of its own."""
+    clusters = SharedClusters()
+    for name in names:
+        clusters.servers[name] = Cluster([1, 2], t=[[1], [1]])
+        clusters.servers[name].cluster_id = name
+        clusters.create(name, server=name)
+    return clusters
+
+
 @pytest.mark.parametrize("trusted", [False, True])
 async def test_servers_of_a_kafka_connection_are_trusted(monkeypatch, trusted):
     """Only administrators create one."""
@@ -56,11 +66,7 @@ async def test_all_inline_connections_wait_for_one_another(monkeypatch):
 
     monkeypatch.setattr(NamespaceTurns, "of", turn_of)
     monkeypatch.setattr(plan_request, "run_planner", planned)
-    clusters = SharedClusters()
-    for name in "abc":
-        clusters.servers[name] = Cluster([1, 2], t=[[1], [1]])
-        clusters.servers[name].cluster_id = name
-        clusters.create(name, server=name)
+    clusters = with_own_servers("abc")
     clusters.see()
     await clusters.until(lambda: len(together) == 3)
     await clusters.supervisors[0].stop()
@@ -77,11 +83,7 @@ async def test_all_inline_connections_match_topics_in_turn(monkeypatch):
         return of(queue, namespace)
 
     monkeypatch.setattr(NamespaceTurns, "of", turn_of)
-    clusters = SharedClusters()
-    for name in "ab":
-        clusters.servers[name] = Cluster([1, 2], t=[[1], [1]])
-        clusters.servers[name].cluster_id = name
-        clusters.create(name, server=name)
+    clusters = with_own_servers("ab")
     clusters.connection()
     clusters.create("c", kafka=REF)
     clusters.see()
