@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TypeVar
 
+from kafka_rebalance.execution.alike import AlikeJudge
 from kafka_rebalance.execution.partition_status import (
     Direction,
     MovePhase,
@@ -150,13 +151,14 @@ def judge_again(
     cluster = ClusterState(seen.cluster.cluster_id, inputs.brokers, seen.cluster.partitions)
     known = Observation(cluster, inputs.min_insync, seen.gone, inputs.restarting, inputs.forbidden, inputs.unread)
     run, direction, tally, ready = inputs.run, inputs.direction, before.tally, before.ready
+    alike = AlikeJudge(known, direction, inputs.parallel_replicas)
     again = partitions_to_judge(before, inputs, changes)
     if again is None:
-        found = {move.tp: _status_of(move, known, inputs) for move in run.moves}
+        found = {move.tp: _status_of(move, known, inputs, alike) for move in run.moves}
         statuses, tally, ready = Statuses.of(found, paused=inputs.paused), None, None
     else:
         moves = [run.move_of[tp] for tp in again if tp in run.move_of]
-        found = {move.tp: _status_of(move, known, inputs) for move in moves}
+        found = {move.tp: _status_of(move, known, inputs, alike) for move in moves}
         judged = before.statuses.judged
         changed = {tp: status for tp, status in found.items() if not _same(status, judged[tp])}
         statuses = before.statuses.updated(changed).under(paused=inputs.paused)
@@ -176,13 +178,14 @@ def _same(one: PartitionStatus, other: PartitionStatus) -> bool:
     return one == other and one.pausable is other.pausable
 
 
-def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs) -> PartitionStatus:
+def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs, alike: AlikeJudge) -> PartitionStatus:
     if (left := inputs.left_to_others.get(move.tp)) is not None:
         return left  # what the other one does may look like a step of this run
-    state = known.cluster.partitions.get(move.tp)
-    stays = state is not None and state.in_flight and move.tp in inputs.keep
-    direction = Direction.FORWARD if stays else inputs.direction
-    found = judge(move, known, direction, inputs.parallel_replicas)
+    state = known.cluster.partitions.get(move.tp) if move.tp in inputs.keep else None
+    if state is not None and state.in_flight:
+        found = judge(move, known, Direction.FORWARD, inputs.parallel_replicas)
+    else:
+        found = alike.status_of(move)
     if not inputs.ahead:
         return found
     other = next((name for name, run, left in inputs.ahead if move.tp in run.move_of and move.tp not in left), None)
