@@ -244,7 +244,6 @@ def broker_of(entry: str) -> BrokerId:
     return BrokerId(int(entry.rpartition(":")[2]))
 
 
-@lru_cache(maxsize=65536)  # a copy has the same entries in each round
 def entries_of(tp: TopicPartition, leaders: frozenset[BrokerId], followers: frozenset[BrokerId]) -> Entries:
     """The entries of a partition with these brokers on the leader side and on the follower side."""
     sides = {LEADER_LIST: leaders, FOLLOWER_LIST: followers}

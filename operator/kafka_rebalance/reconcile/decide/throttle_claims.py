@@ -192,6 +192,8 @@ def moving_now(
 
 def _row_of(state: PartitionState, wanted: Replicas) -> _Row:
     sources, destinations = brokers_to_throttle(state, wanted)
+    if not destinations:
+        return _Row(state, wanted, destinations, {}, None)
     relieved = entries_of(state.tp, frozenset(), destinations) if needs_relief(state, wanted) else None
     return _Row(state, wanted, destinations, entries_of(state.tp, sources, destinations), relieved)
 
