@@ -18,6 +18,7 @@ from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.blobs import KIND_LABEL, UID_LABEL, Blob, BlobStore, config_map, object_name
 from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.ordered_writes import OrderedWrites
+from kafka_rebalance.model.amended import amended
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
@@ -204,7 +205,7 @@ class OriginStore(_ResourceStore):
         # The first write after a start removes the objects that a killed writer left behind.
         await self._blobs.drop(name, sorted({*log.last} - {*shards}) if log.swept else None, keep=shards)
         self._written[name] = uid
-        recorded = {**log.recorded, **{origin.tp: origin for origin in new}}
+        recorded = amended(log.recorded, {origin.tp: origin for origin in new})
         return _OriginLog(recorded, shards[:-1], digest, tail, shards[-1:], version, swept=True)
 
 

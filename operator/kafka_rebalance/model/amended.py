@@ -1,23 +1,23 @@
 """A large mapping of which few values change: a change costs what changed, and no value is ever written to."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 _SHARE = 32
-"""From this share of all values on, the changes are merged, because they are copied with each further one."""
+"""From this share of the whole on, the changes are merged, because they are copied with each further one."""
 _ABSENT: Any = object()
 
 
 class Amended(Mapping[K, V], Generic[K, V]):
-    """The mapping ``whole`` with these values ``changed``, all of keys that it has."""
+    """The mapping ``whole`` with these values ``changed``; ``new`` are their keys that it does not have."""
 
-    __slots__ = ("_changed", "_whole")
+    __slots__ = ("_changed", "_new", "_whole")
 
-    def __init__(self, whole: Mapping[K, V], changed: Mapping[K, V]) -> None:
-        self._whole, self._changed = whole, changed
+    def __init__(self, whole: Mapping[K, V], changed: Mapping[K, V], new: Sequence[K]) -> None:
+        self._whole, self._changed, self._new = whole, changed, new
 
     def __getitem__(self, key: K) -> V:
         found = self._changed.get(key, _ABSENT)
@@ -29,29 +29,30 @@ class Amended(Mapping[K, V], Generic[K, V]):
         return self._whole.get(key, default) if found is _ABSENT else found
 
     def __contains__(self, key: object) -> bool:
-        return key in self._whole
+        return key in self._whole or key in self._changed
 
     def __iter__(self) -> Iterator[K]:
-        return iter(self._whole)
+        yield from self._whole
+        yield from self._new
 
     def __len__(self) -> int:
-        return len(self._whole)
+        return len(self._whole) + len(self._new)
 
     def amended(self, changed: Mapping[K, V]) -> Mapping[K, V]:
         """With these values as well."""
-        return _together(self._whole, self._changed, changed)
+        return _together(self._whole, self._changed, self._new, changed)
 
 
 def amended(whole: Mapping[K, V], changed: Mapping[K, V]) -> Mapping[K, V]:
     """The mapping with these values. New keys stand at its end."""
     if isinstance(whole, Amended):
         return whole.amended(changed)
-    return _together(whole, {}, changed)
+    return _together(whole, {}, (), changed)
 
 
-def _together(whole: Mapping[K, V], before: Mapping[K, V], changed: Mapping[K, V]) -> Mapping[K, V]:
-    """``before`` has values of keys of the whole, ``changed`` may have new keys."""
+def _together(whole: Mapping[K, V], before: Mapping[K, V], new: Sequence[K], changed: Mapping[K, V]) -> Mapping[K, V]:
+    """``before`` was changed earlier; ``new`` are its keys that the whole does not have."""
     values = {**before, **changed}
-    if len(values) * _SHARE >= len(whole) or not whole.keys() >= changed.keys():
+    if len(values) * _SHARE >= len(whole):
         return {**whole, **values}
-    return Amended(whole, values)
+    return Amended(whole, values, [*new, *(key for key in changed if key not in whole and key not in before)])

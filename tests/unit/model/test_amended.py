@@ -22,5 +22,12 @@ class TestAmended:
         assert (before[1], before[2], after[1], after[2]) == ("b", "a", "c", "d")
 
     def test_new_keys_stand_at_the_end(self):
-        """As in a dict."""
-        assert list(amended(amended(dict.fromkeys(range(100)), {1: 1}), {1000: 1}))[-1] == 1000
+        """As in a dict, whether they are kept beside the whole or merged into it."""
+        plain = dict.fromkeys(range(100), 0)
+        found = plain
+        for key in range(1000, 1060):
+            changed = {key: key, key - 1: 0}
+            plain, found = {**plain, **changed}, amended(found, changed)
+            assert (dict(found), len(found), list(found)) == (plain, len(plain), list(plain))
+            assert (found[key], key in found, key + 1 in found) == (key, True, False)
+        assert isinstance(found, Amended)
