@@ -66,9 +66,11 @@ class Bench:
         from tests.fakes.stopped_clock import StoppedClock
 
         from benchmarks.engine_cluster import LargeCluster, Meter, Metered
+        from kafka_rebalance.app.allocator import return_freed_memory
         from kafka_rebalance.model.bulk import collect_rarely
 
         collect_rarely()
+        return_freed_memory()
         self.meter, self.clock = Meter(), StoppedClock()
         self.cluster, self.server = LargeCluster(planned * 4 // 3, BROKERS), KubeInMemory()
         self.kafka = Metered(self.cluster, self.meter, kind="kafka")

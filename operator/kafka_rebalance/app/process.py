@@ -15,6 +15,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from kafka_rebalance.app.allocator import return_freed_memory
 from kafka_rebalance.app.fresh_pages import FreshPages
 from kafka_rebalance.app.health import ProcessState, Stage
 from kafka_rebalance.app.load_model_files import LoadModelFiles
@@ -117,6 +118,7 @@ async def run_operator(settings: Settings) -> None:
     longer be watched.
     """
     collect_rarely()
+    return_freed_memory()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
