@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +41,16 @@ threading.Event().wait()
 @pytest.mark.brokers
 class TestKafkaCluster:
     """The shared brokers."""
+
+    @pytest.fixture(autouse=True)
+    def topics(self, kafka: KafkaCluster) -> Iterator[None]:
+        """Delete what a test creates: later ones plan all topics of the cluster."""
+        admin = kafka.admin()
+        before = admin.list_topics(timeout=60).topics.keys()
+        yield
+        created = [name for name in admin.list_topics(timeout=60).topics.keys() - before if not name.startswith("__")]
+        for done in admin.delete_topics(created).values() if created else ():
+            done.result(timeout=60)
 
     def test_judge_sees_what_was_created(self, kafka: KafkaCluster, judge: Judge, unique: Callable[[str], str]) -> None:
         """Kafka's own tools confirm the replicas, the leader and the configs of a topic."""

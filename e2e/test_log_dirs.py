@@ -14,7 +14,7 @@ from e2e.bench.kube import KubeCluster
 from e2e.bench.load import fill
 from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
-from e2e.rebalance import NAMESPACE
+from e2e.lane import NAMESPACE, OPERATOR_NAMESPACE
 from e2e.world import BIG, FINE, LOG_DIR_RATE, World
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver, pytest.mark.campaign]
@@ -100,7 +100,7 @@ class TestEvened:
         assert dirs.even()
         assert dirs.copies() == {}
         jbod.assert_tidy()
-        jbod.command("undo", rebalance.name, "-n", NAMESPACE, "--yes")
+        jbod.command("undo", rebalance.name, "-n", NAMESPACE, "--operator-namespace", OPERATOR_NAMESPACE, "--yes")
         rebalance.wait_state("Undone")
         assert dirs.places() == before
         jbod.assert_tidy()
