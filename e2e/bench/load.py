@@ -112,8 +112,14 @@ def fill(
 
 
 def _finish(producer: Producer, failed: list[KafkaError]) -> None:
-    if producer.flush(120) or failed:
-        raise RuntimeError(f"records were not acknowledged: {failed[:3] or 'no answer for 120 s'}")
+    """Wait until every record is acknowledged, for as long as some are in each 120 s: a busy machine is only slow."""
+    waiting = len(producer)
+    while not failed and (left := producer.flush(120)):
+        if left >= waiting:
+            raise RuntimeError(f"records were not acknowledged: none of {left} for 120 s")
+        waiting = left
+    if failed:
+        raise RuntimeError(f"records were not acknowledged: {failed[:3]}")
 
 
 def _produce(producer: Producer, topic: str, value: bytes, partition: int, delivered: Any) -> None:
