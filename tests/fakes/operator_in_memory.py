@@ -57,8 +57,8 @@ class OperatorInMemory:
         self.history, self.durations = [], None
         self.restart()
 
-    def restart(self):
-        """Kill and restart it: only stored state is left."""
+    def restart(self, on_record=()):
+        """Kill and restart it: only stored state is left. ``on_record``: brokers that may not be live any more."""
         stores = Stores(PlanStore(self.kube), OriginStore(self.kube), RunStore(self.kube))
         keeper = ThrottleKeeper("c", self.kafka, self.records, self.clock.monotonic)
         resources = Resources(self.kube, self.clock.now)
@@ -72,6 +72,7 @@ class OperatorInMemory:
             lambda: self.capacity,
             self.clock,
             _History(self),
+            on_record=frozenset(on_record),
         )
         self.engine = ClusterEngine(parts)
         for (plural, _, _), body in self.kube.resources.items():

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
+from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.report.run_recorder import NO_HISTORY, RunHistory
 from kafka_rebalance.reconcile.runs.plan_maker import ConfiguredCapacity, LoadModels
@@ -16,7 +17,8 @@ from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 class EngineParts:
     """The parts do not change while the engine runs. ``info``: the cluster when the engine started.
 
-    ``turns``: those of an inline connection; None for a KafkaConnection.
+    ``turns``: those of an inline connection; None for a KafkaConnection. ``on_record``: the brokers by which the
+    cluster is known, also those that are not live.
     """
 
     info: ClusterInfo
@@ -29,3 +31,4 @@ class EngineParts:
     clock: Clock
     history: RunHistory = NO_HISTORY
     turns: InlineTurns | None = None
+    on_record: frozenset[BrokerId] = frozenset()

@@ -19,6 +19,7 @@ from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.claimed_server import Claimed
 from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners, Work
@@ -248,10 +249,14 @@ class Engines:
             running = self._running.get(cluster_id)
             claimant = self._book.standing(connection.owner, cluster_id)
             evict = partial(self._evict_others, cluster_id, connection.owner)
-            await self._owners.claim(claimant, server, self._book.standing, running=running is not None, evict=evict)
+            named = self._book.standing
+            bound = await self._owners.claim(claimant, server, named, running=running is not None, evict=evict)
             await evict()
             running = self._running.get(cluster_id)
-            connection.engine = running.engine if running else self._begin(connection, settings, server.info, admin)
+            if running is None:
+                connection.engine = self._begin(connection, settings, server.info, admin, bound.brokers)
+            else:
+                connection.engine = running.engine
             return connection.engine, running is None
 
     async def _let_go_of_others(self, connection: NamedConnection, cluster_id: str) -> None:
@@ -282,7 +287,12 @@ class Engines:
             )
 
     def _begin(
-        self, connection: NamedConnection, settings: ConnectionSettings, info: ClusterInfo, admin: KafkaAdmin
+        self,
+        connection: NamedConnection,
+        settings: ConnectionSettings,
+        info: ClusterInfo,
+        admin: KafkaAdmin,
+        on_record: frozenset[BrokerId],
     ) -> ClusterEngine:
         admin = self.clients.lasting(connection, settings, info.cluster_id, admin)
         owner = connection.owner
@@ -296,6 +306,7 @@ class Engines:
             capacity=partial(self._book.capacity_of, owner),
             clock=self._clock,
             history=self._history,
+            on_record=on_record,
             turns=None if owner.connection else self._inline_turns.of(owner.namespace),
         )
         engine = ClusterEngine(parts)

@@ -66,7 +66,9 @@ class Rounds:
         self._cluster_id, self._admin = info.cluster_id, admin
         self._resources = resources
         self._clock = clock
-        self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id, lambda: self.info.brokers)
+        self._lifecycle = Lifecycle(
+            resources, stores, clock, info.cluster_id, lambda: self.info.brokers, parts.on_record
+        )
         self._permissions = PermissionProbe(admin, clock)
         self._observer = Observer(admin, clock, self._permissions)
         plans = PlanMaker(

@@ -100,7 +100,11 @@ class TestBrokerThatHangs:
         operator.delete()
         return operator
 
-    async def test_a_deletion_waits_for_it(self, begun):
+    @pytest.mark.parametrize("killed", [False, True])
+    async def test_a_deletion_waits_for_it(self, begun, killed):
+        """Also an operator that was started meanwhile, which has not seen it live."""
+        if killed:
+            begun.restart(on_record=[1, 2, 3])
         for _ in range(25):
             await begun.round()
         begun.kafka.brokers[self.hung.id] = self.hung
@@ -108,7 +112,10 @@ class TestBrokerThatHangs:
         await begun.until_true(lambda: not begun.engine.rebalances)
         assert begun.kafka.lists("t") == [[1]]
 
-    async def test_a_deletion_does_not_wait_for_a_dead_one(self, begun):
+    @pytest.mark.parametrize("killed", [False, True])
+    async def test_a_deletion_does_not_wait_for_a_dead_one(self, begun, killed):
+        if killed:
+            begun.restart(on_record=[1, 2, 3])
         await begun.until_true(lambda: not begun.engine.rebalances)
         assert begun.kafka.lists("t") == [[1]]
 

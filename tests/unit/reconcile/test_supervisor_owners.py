@@ -177,6 +177,15 @@ class TestSameNamespace:
         world.real.arrive()
         await world.until(lambda: world.state("a") == "Succeeded")
 
+    async def test_with_a_broker_that_may_hang(self, world):
+        """After a restart it may have a call of the run, although it is not live any more."""
+        await world.draining()
+        del world.real.brokers[BrokerId(2)]
+        await world.restart("a")
+        (run,) = (rebalance for known in world.supervisor._book for rebalance in known.rebalances.values())
+        await world.until(lambda: run.memory.called)
+        assert run.memory.called == {1, 2, 3, 4}
+
     async def test_a_listener_that_has_moved(self, world):
         """The run goes on with another connection of the same namespace, after a restart too."""
         await world.draining()

@@ -99,8 +99,8 @@ class ClusterOwners:
         *,
         running: bool,
         evict: Callable[[], Awaitable[None]],
-    ) -> Owner | None:
-        """Bind the cluster to the claimant; returns its owner before, None: there was none.
+    ) -> Binding:
+        """Bind the cluster to the claimant; returns what is on record from now on.
 
         ``running``: an engine works there already. ``evict`` ends the engine of another owner. Without proof that the
         former owner worked in the cluster of this server, the claim is refused if that owner has throttles there;
@@ -132,7 +132,7 @@ class ClusterOwners:
             if holder is None or not holder.proved:
                 await self._doubt(cluster_id)
             await self._bindings.save(mine, most=most)
-            return None if holder is None else holder.binding.owner
+            return mine
 
     def _refuse_outranked(
         self, claimant: Standing, holder: _Holder, server: Claimed, work: Work, *, running: bool

@@ -41,7 +41,7 @@ class Lifecycle(Problems):
     """Prepares each rebalance for a round and ends its run.
 
     ``cluster_id``: of the engine's cluster, only its runs are loaded; empty: no engine has the rebalances, so none is.
-    ``live``: the live brokers of the cluster as last read.
+    ``live``: the live brokers of the cluster as last read; ``on_record``: also those that were live before.
     """
 
     def __init__(
@@ -51,12 +51,14 @@ class Lifecycle(Problems):
         clock: Clock,
         cluster_id: str = "",
         live: Callable[[], Collection[BrokerId]] = tuple,
+        on_record: Collection[BrokerId] = (),
     ) -> None:
         super().__init__(clock)
         self._resources = resources
         self._stores = stores
         self._cluster_id = cluster_id
         self._live = live
+        self._on_record = on_record
         self._handed_over = HandedOverRuns(stores, clock, cluster_id)
 
     async def prepare(self, rebalance: Rebalance, *, connected: bool = True) -> None:
@@ -279,13 +281,16 @@ class Lifecycle(Problems):
                 await self._stores.runs.save(opened.run)
             rebalance.record = replace(rebalance.record, run=opened.run, loaded_run=opened, origins=opened.origins)
             if run.started:
-                self.note_unanswered(rebalance)
+                self.note_unanswered(rebalance, self._on_record)
 
-    def note_unanswered(self, rebalance: Rebalance) -> None:
-        """A call of the run has failed without an answer, or may have been sent by an earlier process."""
+    def note_unanswered(self, rebalance: Rebalance, others: Collection[BrokerId] = ()) -> None:
+        """A call of the run has failed without an answer, or may have been sent by an earlier process.
+
+        It may be in a live broker, or in one of ``others``: which ones were live for that process is not known.
+        """
         memory, now = rebalance.memory, self._clock.monotonic()
         earlier = memory.called if now - memory.failed_at < HUNG_SECONDS else frozenset[BrokerId]()
-        called = earlier.union(self._live())
+        called = earlier.union(self._live(), others)
         rebalance.memory = replace(memory, unanswered_at=now, failed_at=now, called=called)
 
     def note_live(self, rebalance: Rebalance) -> None:
