@@ -30,6 +30,8 @@ class NamedConnection:
     """None for a KafkaConnection."""
     resource: KafkaConnection | None = None
     """None for an inline connection, and for a KafkaConnection that does not exist."""
+    unread: ObjectMeta | None = None
+    """Of a KafkaConnection that exists and has never been readable. It keeps its cluster."""
     rebalances: dict[str, Rebalance] = field(default_factory=dict)
     """The rebalances that name it, by uid."""
     throttles: dict[str, KafkaReassignmentThrottle] = field(default_factory=dict)
@@ -71,6 +73,11 @@ class NamedConnection:
     """The samples of the cluster; None: it is not sampled."""
     task: asyncio.Task[None] | None = None
     """Connects, and hands the resources to the engine."""
+
+    @property
+    def about(self) -> ObjectMeta | None:
+        """Of the KafkaConnection; None: there is none."""
+        return self.unread if self.resource is None else self.resource.metadata
 
     @property
     def kafka(self) -> Kafka | None:
@@ -277,17 +284,17 @@ class ConnectionBook:
 
     def strike(self, connection: NamedConnection) -> None:
         """Nothing has the connection any more; the next resource that does starts anew."""
-        if self._connections.get(connection.source) is connection:
+        if self._connections.get(connection.source) is connection and connection.unread is None:
             del self._connections[connection.source]
 
     def standing(self, owner: Owner, cluster_id: str) -> Standing:
         """Whether anything names the cluster for this owner, or may: its server has not answered yet."""
         found = [known for known in self if known.owner == owner]
         if owner.connection:
-            resource = next((known.resource for known in found), None)
-            if resource is None:
+            known = next(iter(found), None)
+            about = known.about if known is not None else None
+            if about is None:
                 return Standing(owner, named=False)
-            about = resource.metadata
             return Standing(owner, created=about.creation_timestamp, edited=about.generation > 1)
         return Standing(owner, any(known.named and known.cluster_id in {"", cluster_id} for known in found))
 

@@ -138,13 +138,14 @@ class Supervisor:
         connection = self._book.of_owner(Owner(metadata.namespace, metadata.name))
         if connection.outdated(metadata, deleted=deleted):
             return
-        before = connection.resource
+        before, connection.unread = connection.resource, None
         if deleted:
             self._resources.forget(metadata.uid)
         try:
             connection.resource = None if deleted else parse_connection(body)
         except Refused as error:
             if connection.resource is None or connection.resource.metadata.uid != metadata.uid:
+                connection.unread = metadata
                 self._in_background(self._unreadable.connection(body, error))
             else:
                 update = {"metadata": metadata, "unread": error.message}

@@ -230,3 +230,41 @@ class TestPermission:
         world.see()
         await world.until(lambda: world.state("a") == "InlineConnectionRefused")
         assert world.owner is None
+
+
+class TestUnreadable:
+    """A KafkaConnection that cannot be read after a restart: an earlier version does not know one of its fields."""
+
+    @pytest.fixture
+    async def unreadable(self, world):
+        world.connection(names=["a"])
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        world.kube.resources[CONNECTIONS, "k", "prod"]["spec"]["later"] = True
+        await world.supervisor.stop()
+        world.begin()
+        return world
+
+    @pytest.mark.parametrize("named", [False, True])
+    async def test_keeps_its_cluster(self, unreadable, named):
+        """Also when the last resource that names it is gone. It works again when it can be read."""
+        world = unreadable
+        if named:
+            world.create("a", kafka=REF)
+        await world.supervisor.know([])
+        if named:
+            await world.until(lambda: world.state("a") == "ConnectionNotFound")
+            world.gone(REBALANCES, "a", "r")
+            await world.until(lambda: all(known.task.done() for known in world.supervisor._book))
+        world.create("b", brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("b")
+        await world.until(lambda: world.state("b") not in {"", "Planning", "Queued"})
+        assert (world.state("b"), world.owner["namespace"]) == ("ClusterOwnedElsewhere", "k")
+        assert world.real.altered == []
+        del world.kube.resources[CONNECTIONS, "k", "prod"]["spec"]["later"]
+        world.see("k")
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+
+    async def test_keeps_nothing_when_it_is_deleted(self, unreadable):
+        await unreadable.supervisor.know([])
+        unreadable.gone(CONNECTIONS, "k", "prod")
+        await unreadable.until(lambda: unreadable.owner is None)
