@@ -72,15 +72,14 @@ def _claimant(
     rebalance: RebalanceView, queue: QueuePlace, selected: Mapping[str, frozenset[TopicPartition]], now: float
 ) -> Claimant:
     desired, record, statuses = rebalance.desired, rebalance.record, rebalance.assessment.statuses
-    planning, replanning = rebalance.memory.planning is not None, rebalance.assessment.replanning
+    planning = rebalance.memory.planning is not None
     skipped = left_alone(rebalance)
     nothing = frozenset[TopicPartition]()
     partitions = record.loaded_run.partitions if record.loaded_run is not None else nothing
     partitions = partitions - skipped if skipped else partitions
     if may_plan(rebalance):
         partitions = partitions | selected[desired.uid]
-    ready_to_replan = replanning is not None and replanning.ready
-    moving = record.loaded_run is not None and (not ready_to_replan or statuses.copying)
+    moving = record.loaded_run is not None and (not _waits_to_replan(rebalance) or statuses.copying)
     gives_up_place = moving and _gives_up_place(rebalance)
     return Claimant(
         key=desired.uid,
@@ -94,6 +93,12 @@ def _claimant(
         asks=not rebalance.memory.blocked(now) and not gives_up_place,
         unanswered=record.loaded_run is not None and late_call_possible(rebalance, now),
     )
+
+
+def _waits_to_replan(rebalance: RebalanceView) -> bool:
+    """Whether a new plan is to be made next. A refused rebalance makes none, so it only rests with the run it has."""
+    replanning = rebalance.assessment.replanning
+    return replanning is not None and replanning.ready and rebalance.refusal is None
 
 
 def _gives_up_place(rebalance: RebalanceView) -> bool:

@@ -88,6 +88,19 @@ class TestPlaces:
         found(first, step_block=StepBlock(Reason.SUSPENDED, "", gives_up_place=True))
         assert not lined_up(first, resource("second"))["second"].runs
 
+    @pytest.mark.parametrize("reason", [Reason.DRIFTED, Reason.SUPERSEDED])
+    def test_one_that_may_not_plan_again_lets_others_by(self, reason):
+        """Its plan was put aside, and its connection is refused: no plan is made for it, so it holds up nobody."""
+        first = running("first", WAITING)
+        first.refusal = Refused(Reason.CLUSTER_OWNED_ELSEWHERE, "")
+        block = StepBlock(Reason.CLUSTER_OWNED_ELSEWHERE, "", gives_up_place=True)
+        found(first, replanning=Replanning(reason, ready=True), step_block=block)
+        second = resource("second")
+        for _ in range(2):
+            assert lined_up(first, second)["second"].runs
+        first.refusal = None
+        assert not lined_up(first, running("second"))["first"].runs
+
     def test_an_unhealthy_cluster_gives_no_place_away(self):
         """No other rebalance could start steps there either."""
         first = running("first", WAITING)
