@@ -71,7 +71,7 @@ class Sending:
         self._turns = turns
         self._clock = clock
         self._cordons = Cordons(admin, stores, clock)
-        self._submitting = Submitting(admin, rebalances, lifecycle, stores)
+        self._submitting = Submitting(admin, rebalances, lifecycle, stores, clock)
         self.sent_at = float("-inf")
         """When something was sent last, by the monotonic clock."""
 

@@ -11,9 +11,11 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
+from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
 TP = TopicPartition("t", 0)
+SLOW = {"leaderRate": "1Mi", "followerRate": "1Mi"}
 
 
 class Behind(KafkaInMemory):
@@ -34,6 +36,29 @@ class Behind(KafkaInMemory):
             self.states = now
 
 
+class BehindAfter(Behind):
+    """The first time it is sent this list, the next ``answers`` show what was there before the last copy.
+
+    ``begun``: the throttled replicas when each copy began.
+    """
+
+    def __init__(self, last, answers, *arguments, **topics):
+        super().__init__(*arguments, **topics)
+        self.last, self.behind, self.begun = last, answers, []
+
+    async def alter_reassignments(self, orders):
+        for tp, to in orders.items():
+            held = self.states[tp].replicas
+            for broker in {*(to or ())} - {*held}:
+                throttled = self.values.get((tp.topic, FOLLOWER_LIST), "").split(",")
+                self.begun.append((int(broker), f"{tp.partition}:{broker}" in throttled))
+            if to is not None and not set(to) <= set(held):
+                self.old = copy.deepcopy(self.states)
+            if to is not None and list(to) == self.last and self.behind:
+                self.answers, self.behind = self.behind, 0
+        return await super().alter_reassignments(orders)
+
+
 async def rounds_until(operator, outcome):
     """The number of rounds (of a second) until the run ends in this state."""
     for rounds in range(40):
@@ -41,6 +66,22 @@ async def rounds_until(operator, outcome):
             return rounds
         await operator.round()
     raise AssertionError(f"{operator.state}: {operator.message}")
+
+
+class TestNextCall:
+    """A call follows an earlier one of the partition only after a reading that shows the earlier one."""
+
+    @pytest.mark.parametrize("answers", [1, 2])
+    async def test_of_an_undo_in_small_steps(self, answers):
+        """Otherwise the replica that was just dropped is copied again, without a throttle."""
+        kafka = BehindAfter([1, 2, 5], answers, (1, 2, 3, 4, 5), t=[[1, 2, 3]])
+        operator = OperatorInMemory(kafka)
+        operator.assign(("t", 0, [1, 4, 5]), execution={"parallelReplicaCount": 1}, throttle=SLOW)
+        await operator.until("Succeeded")
+        kafka.begun.clear()
+        operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
+        await rounds_until(operator, "Undone")
+        assert (kafka.begun, kafka.lists("t")) == ([(2, True), (3, True)], [[1, 2, 3]])
 
 
 class TestForward:

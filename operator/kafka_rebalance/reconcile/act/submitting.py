@@ -6,14 +6,17 @@ from dataclasses import replace
 
 from structlog.contextvars import bound_contextvars
 
+from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.kafka.ports import AlterCode, KafkaWriter
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.last_calls import LastCalls
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.origin_records import OriginRecords
 from kafka_rebalance.reconcile.decide.arrival_proof import leading_back
+from kafka_rebalance.reconcile.decide.step_orders import orders_where
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
 from kafka_rebalance.reconcile.state.record import Stores
 
@@ -38,19 +41,27 @@ class Submitting:
     """Sends the orders of the rebalances of one cluster. ``rebalances``: those that the engine has, by uid."""
 
     def __init__(
-        self, admin: KafkaWriter, rebalances: Mapping[str, Rebalance], lifecycle: Lifecycle, stores: Stores
+        self,
+        admin: KafkaWriter,
+        rebalances: Mapping[str, Rebalance],
+        lifecycle: Lifecycle,
+        stores: Stores,
+        clock: Clock,
     ) -> None:
         self._admin = admin
         self._rebalances = rebalances
         self._lifecycle = lifecycle
         self._origins = OriginRecords(lifecycle, stores)
+        self._last_calls = LastCalls(clock)
 
     async def submit(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> bool:
         """Record the origins, then send; whether anything was sent.
 
+        A partition whose last call the reading does not show yet is sent nothing.
         Without the permission to send, this rebalance says so, and the round goes on. Any other failure ends the round:
         whether an order was carried out is for the next round to find out.
         """
+        orders = orders_where(orders, lambda tp: self._last_calls.shown(tp, cluster))
         orders = await self._origins.record(rebalance, orders, cluster)
         served = is_served(rebalance, self._rebalances)
         if not served or rebalance.desired.deleted_since(rebalance.memory.prepared):
@@ -62,12 +73,14 @@ class Submitting:
         async with self._lifecycle.problems_of(rebalance, _STAGE):
             try:
                 _forget_led_back(rebalance, orders)
+                self._last_calls.note({**dict.fromkeys(orders.cancels), **orders.alters}, cluster)
                 with bound_contextvars(**rebalance.log_fields):
                     answers = await submit(self._admin, orders, cluster)
                 sent = bool(answers)
                 if any(code is AlterCode.UNKNOWN for _, _, code in answers):
                     self._lifecycle.note_unanswered(rebalance)
                 _remember_led_back(rebalance, orders, cluster, answers)
+                self._last_calls.forget(_not_carried_out(answers))
                 self._origins.give_up(rebalance, _refused(answers))
                 _check(rebalance.name, answers)
             except RebalanceError as error:
@@ -150,6 +163,12 @@ def _refused(answers: Sequence[Answer]) -> set[TopicPartition]:
     """The partitions for which Kafka refused every call."""
     done = {tp for _, tp, code in answers if code not in _REFUSED}
     return {tp for _, tp, _ in answers} - done
+
+
+def _not_carried_out(answers: Sequence[Answer]) -> set[TopicPartition]:
+    """The partitions whose reassignment Kafka has not begun or cancelled."""
+    begun = {AlterCode.OK, AlterCode.UNKNOWN}
+    return {tp for call, tp, code in answers if call == _REASSIGN and code not in begun}
 
 
 def _check(name: str, answers: Sequence[Answer]) -> None:

@@ -136,17 +136,17 @@ def unchanged_orders(
     def holds(tp: TopicPartition) -> bool:
         return tp not in before or after[tp] == before[tp]
 
-    return _where(orders, holds)
+    return orders_where(orders, holds)
 
 
 def orders_within(orders: Orders, tps: Collection[TopicPartition]) -> Orders:
     """The orders for these partitions."""
-    return _where(orders, lambda tp: tp in tps)
+    return orders_where(orders, lambda tp: tp in tps)
 
 
 def orders_without(orders: Orders, tps: Collection[TopicPartition]) -> Orders:
     """The orders for all other partitions."""
-    return _where(orders, lambda tp: tp not in tps)
+    return orders_where(orders, lambda tp: tp not in tps)
 
 
 def named_by(orders: Orders) -> Collection[TopicPartition]:
@@ -154,7 +154,8 @@ def named_by(orders: Orders) -> Collection[TopicPartition]:
     return (*orders.cancels, *orders.alters, *orders.elections)
 
 
-def _where(orders: Orders, holds: Callable[[TopicPartition], bool]) -> Orders:
+def orders_where(orders: Orders, holds: Callable[[TopicPartition], bool]) -> Orders:
+    """The orders for the partitions of which this holds."""
     return replace(
         orders,
         cancels=tuple(tp for tp in orders.cancels if holds(tp)),
