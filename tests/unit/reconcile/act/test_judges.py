@@ -7,8 +7,8 @@ import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
+from kafka_rebalance.execution.alike import AlikeJudge
 from kafka_rebalance.reconcile.act import judges
-from kafka_rebalance.reconcile.decide import judging
 from kafka_rebalance.reconcile.state import record
 
 
@@ -42,13 +42,13 @@ class TestFirstJudgement:
     def test_off_the_loop_if_it_is_large(self, monkeypatch, large, in_threads):
         """Seconds for 200,000 partitions: meanwhile the lease is renewed, and other clusters go on."""
         threads = set()
-        judge = judging.judge
+        judge = AlikeJudge.status_of
 
         def seen(*args):
             threads.add(threading.current_thread())
             return judge(*args)
 
-        monkeypatch.setattr(judging, "judge", seen)
+        monkeypatch.setattr(AlikeJudge, "status_of", seen)
         monkeypatch.setattr(judges, "MANY", large)
         operator = OperatorInMemory(KafkaInMemory([1, 2, 3], t=[[1, 2]] * 4))
         operator.assign(*(("t", number, [3, 2]) for number in range(4)))
