@@ -74,6 +74,7 @@ class SimulatedKube(KubeInMemory):
     def _put(self, name, body):
         put = super()._put(name, body)
         self.world.judge.recorded(self.by, put)
+        self.world.scenario.recorded(self.by)
         return put
 
     def _tell(self, plural, body, *, deleted):

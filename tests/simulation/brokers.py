@@ -138,7 +138,8 @@ class SimulatedKafka(SimulatedController):
         isr = frozenset(b for b in held if b in self.brokers)
         leader = next((b for b in held if b in isr), None)
         self.states[tp] = PartitionState(tp, topic_id, held, isr, leader)
-        self.world.judge.statuses.made[tp] = self.world.loop.now
+        if self.world.loop.now > 0:
+            self.world.judge.statuses.made[tp] = self.world.loop.now
         self.bytes_of[tp] = size
         for b in held:
             self.held[tp, b] = size
@@ -146,6 +147,7 @@ class SimulatedKafka(SimulatedController):
 
     def delete_topic(self, topic):
         """Its configs and reassignments go with it (`test_topics.py::TestDeleted`)."""
+        self.world.judge.statuses.topics_deleted = True
         for tp in [tp for tp in self.states if tp.topic == topic]:
             del self.states[tp]
             for key in [key for key in self.held if key[0] == tp]:

@@ -44,6 +44,7 @@ class FaultScenario(Scenario):
             denied, what = (kafka.hidden, "") if lasting < 0.2 else (kafka.forbidden, "the configs of ")
             denied.add(topic)
             kafka.denied_for_good.add(topic)
+            self.world.judge.statuses.denied.add(topic)
             self.world.note(f"*** {what}{topic} may never be described")
 
     # Users -----------------------------------------------------------------------------------------------------------
@@ -212,6 +213,7 @@ class FaultScenario(Scenario):
             )
         )
         denied.add(what)
+        self.world.judge.statuses.denied.add(what)
         self.world.loop.call_later(seconds, lambda: denied.difference_update({what} - kafka.denied_for_good))
         return f"the operator may not {kind} {what} for {seconds} s"
 
@@ -224,12 +226,17 @@ class FaultScenario(Scenario):
         return f"producers write {rate} bytes/s to each partition of {topic} for {seconds} s"
 
     def waits_for_good(self, body, reason):
-        """Only a rebalance that selects a topic which the operator may not describe, and those that wait for it."""
+        """Only a rebalance that selects a topic which the operator may not describe, and those that wait for it.
+
+        A topic whose configs may not be described holds up only its own partitions, but for a plan that changes its
+        replication factor.
+        """
         selected = [re.compile(pattern) for pattern in body["spec"]["topics"]["include"]]
         denied = self.world.kafka.denied_for_good
-        concerned = any(pattern.fullmatch(topic) for pattern in selected for topic in denied)
-        said = reason in {"KafkaAuthorizationFailed", "Queued"} or "TopicForbidden" in message(body)
-        return concerned and said
+        concerned = {topic for topic in denied if any(pattern.fullmatch(topic) for pattern in selected)}
+        unplanned = concerned & self.world.kafka.hidden or "replicationFactor" in body["spec"]
+        said = reason == "Queued" or "TopicForbidden" in message(body)
+        return bool(concerned) and bool(said or (reason == "KafkaAuthorizationFailed" and unplanned))
 
     def allow_all(self):
         self.world.kafka.denied_for_good.clear()

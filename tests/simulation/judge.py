@@ -11,6 +11,8 @@ from tests.simulation.cancel_judge import CancelJudge
 from tests.simulation.conditions import message, ready
 from tests.simulation.leftover_judge import LeftoverJudge
 from tests.simulation.log_dir_judge import LogDirJudge
+from tests.simulation.origin_judge import OriginJudge
+from tests.simulation.owner_judge import OwnerJudge
 from tests.simulation.process import at_once
 from tests.simulation.status_judge import StatusJudge
 
@@ -19,14 +21,12 @@ from kafka_rebalance.api.v1alpha1 import FINALIZER, REBALANCES
 from kafka_rebalance.execution import list_budget
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LIST_NAMES
 from kafka_rebalance.kafka.ports import AlterCode
-from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.codec import decode_run
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.run import RunOutcome
 
 CAP_SECONDS = 60.0
 """How long a lowered cap may not have reached the operator yet."""
-LAST_ROUND_SECONDS = 140.0
 OLDEST_READING_SECONDS = 60.0
 DEAD_SECONDS = 30.0
 """After so long, an operator has read that a broker is dead."""
@@ -58,8 +58,6 @@ class Judge:
         self.deaths = {}
         """When each broker died last, also those that are back."""
         self.plans, self.origins = {}, {}
-        self.owners = []
-        """The owners of the cluster, with the time at which each was first seen on record."""
         self.cordoned = {}
         """By run, the brokers that it has cordoned, as it was last recorded before its end."""
         self.emptied = set()
@@ -68,6 +66,8 @@ class Judge:
         self.cancels = CancelJudge(world, self)
         self.leftovers = LeftoverJudge(world, self)
         self.statuses = StatusJudge(world, self)
+        self.begun = OriginJudge(self)
+        self.owners = OwnerJudge(world, self)
 
     def breach(self, text):
         self.world.note(f"BROKEN: {text}")
@@ -85,7 +85,7 @@ class Judge:
         what = f"{tp} -> {'null' if to is None else list(to)}"
         self.world.note(f"{client.process} orders {what}: {code}; was {shown(state)}")
         self._fenced(client.process, what)
-        self._owned(client, what)
+        self.owners.ordered(client, what)
         if code is not AlterCode.OK:
             return
         read = client.basis.read.get(tp)
@@ -106,6 +106,8 @@ class Judge:
             self.breach(f"{what}: sent before its origin is on record")
             return
         before = self.inherited[run.uid].get((tp, state.topic_id), state.replicas)
+        if (tp, state.topic_id) not in self.first[run.uid, run.run_id]:
+            self.begun.first_call(what, tp, seen, run, origin, client.basis.since)
         self.first[run.uid, run.run_id].setdefault((tp, state.topic_id), before)
         self.log_dirs.taken_away(run, state, to)
         self._in_sync_after(what, tp, to, seen, origin)
@@ -133,7 +135,7 @@ class Judge:
         """A record has been written."""
         if process is not None:
             self._fenced(process, "a record")
-        self._note_owner("a record")
+        self.owners.recorded()
         if "run.json" in config_map.get("data", {}):
             self._note_end(decode_run(config_map["data"]["run.json"]))
 
@@ -157,41 +159,8 @@ class Judge:
         if run.outcome is RunOutcome.ROLLED_BACK:
             self.rolled_back[run.uid] = before
         if run.successor is not None:
-            self.statuses.taken_over(run, self.first.get(key, ()))
+            self.statuses.taken_over(run, self.first.get(key, {}))
             self.inherited[run.successor] = before | self.inherited[run.successor]
-
-    def _owner(self):
-        bindings = at_once(BindingStore(self.world.kube).load_all())
-        return next((binding.owner for binding in bindings if binding.cluster_id == "c"), None)
-
-    def _note_owner(self, what):
-        """At each record: an owner may lose the cluster before it has sent anything."""
-        owner = self._owner()
-        if owner is not None and (not self.owners or self.owners[-1][1] != owner):
-            self._handed_over(owner, what)
-            self.owners.append((self.world.loop.now, owner))
-
-    def _owned(self, client, what):
-        """A former owner's engine may end its last round."""
-        now, owner = self.world.loop.now, self._owner()
-        if owner is None:
-            self.breach(f"{what}: sent to a cluster without an owner on record")
-            return
-        allowed = {self.world.host_of(owner)}
-        if len(self.owners) > 1 and now - self.owners[-1][0] < LAST_ROUND_SECONDS:
-            allowed.add(self.world.host_of(self.owners[-2][1]))
-        if client.host.removesuffix("-other") not in allowed:
-            self.breach(f"{what}: sent by the client of {client.host}, and the owner is {owner}")
-
-    def _handed_over(self, owner, what):
-        """Between inline connections only when the former owner has no work left there."""
-        if not self.owners or owner.connection or self.owners[-1][1].connection:
-            return
-        former = self.owners[-1][1].namespace
-        left = [run.name for run in at_once(RunStore(self.world.kube).list_all()) if run.open]
-        left = [key[2] for key, _ in self.world.rebalances() if key[1] == former and key[2] in left]
-        if left:
-            self.breach(f"{what}: {owner} has got the cluster, although runs of {former} are open: {left}")
 
     def _run_of(self, tp, state, resource):
         """The open run of the resource, with its plan and the recorded origin; None: it does not move the partition."""
@@ -305,7 +274,7 @@ class Judge:
         if client is None:
             return
         self._fenced(client.process, f"configs of {where}")
-        self._owned(client, f"configs of {where}")
+        self.owners.ordered(client, f"configs of {where}")
         self.world.note(f"{client.process} configures {where}: {[(o.name, str(o.op), o.value) for o in operations]}")
         for name in LIST_NAMES:
             value = self.world.kafka.values.get((where, name), "")

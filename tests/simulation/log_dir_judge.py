@@ -50,7 +50,7 @@ class LogDirJudge:
         named = ", ".join(f"{tp} on {broker} -> {path}" for (tp, broker), path in sorted(orders.items()))
         self.world.note(f"{client.process} asks for log dirs: {named}")
         self.judge._fenced(client.process, "log dirs")
-        self.judge._owned(client, "log dirs")
+        self.judge.owners.ordered(client, "log dirs")
         begins = Counter()
         for (tp, broker), path in sorted(orders.items()):
             self._judge_order(f"{tp} on {broker} -> {path}", client, (tp, broker), path, begins)

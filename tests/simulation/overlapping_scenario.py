@@ -1,10 +1,11 @@
 """Several rebalances that want the same partitions. These events use a separate random stream."""
 
-from tests.simulation.conditions import ready
+from tests.simulation.conditions import message, ready
 from tests.simulation.process import at_once
 from tests.simulation.scenario import Scenario
 
-from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION
+from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION, REBALANCES
+from kafka_rebalance.kube.store import RunStore
 
 
 class OverlappingScenario(Scenario):
@@ -23,12 +24,19 @@ class OverlappingScenario(Scenario):
             (1, self.let_go),
             (3, self.edit_deletion),
             (4, self.undo_soon),
+            (4, self.another_instead),
+            (4, self.order_is_not_sent),
+            (4, self.planned_partition_of_others),
+            (3, self.originals_die),
         ]
+        self._kill_before_order = False
 
     def prepare(self):
         super().prepare()
         for _ in range(self.more_draw.choice((1, 1, 2))):
             self.create()
+        if self.more_draw.random() < 0.4:
+            self.world.note(f"*** {self.originals_die()}")
 
     def spec(self):
         spec = super().spec()
@@ -43,6 +51,11 @@ class OverlappingScenario(Scenario):
         if draw.random() < 0.3:
             spec["rollback"] = {"timeout": draw.choice(("30s", "90s"))}
         return spec
+
+    def waits_for_good(self, body, reason):
+        """Only for a resource with an open run whose user has to name another connection, or to delete it."""
+        refused = [key for key, other in self.world.rebalances() if ready(other) == "ClusterOwnedElsewhere"]
+        return reason == "Queued" and any(f"waits for {key[1]}/{key[2]}," in message(body) for key in refused)
 
     def edit_priority(self):
         return self._edit(priority=self.more_draw.choice((0, 1, 2, 5)))
@@ -59,6 +72,18 @@ class OverlappingScenario(Scenario):
         if after:
             self.world.loop.call_later(draw.choice((0.2, 2, 10)), self._delete_if_there, key)
         return f"{told}, and takes over from {key[2]}"
+
+    def another_instead(self):
+        """It is deleted, and another one is created beside the rollback that does not move the same partitions."""
+        key = self._some()
+        if key is None:
+            return None
+        spec = self.world.kube.resources[key]["spec"]
+        kept = {name: spec[name] for name in spec.keys() - {"brokers", "replicationFactor", "takesOver"}}
+        elsewhere = {"t0": ["t1", "t2"], "t1": ["t0"]}.get(spec["topics"]["include"][0])
+        other = {"topics": {"include": elsewhere}} if elsewhere else {"strategy": "PreferredLeaders"}
+        self._delete_if_there(key)
+        return f"something else is wanted: {self.create(key[1], kept | other)}"
 
     def _delete_if_there(self, key):
         found = self.world.kube.resources.get(key)
@@ -96,3 +121,90 @@ class OverlappingScenario(Scenario):
                 self.world.note(f"*** {self.undo()}")
                 return
             await self.world._sleep(1.0)
+
+    # Kafka -----------------------------------------------------------------------------------------------------------
+
+    def planned_partition_of_others(self):
+        """Others move a partition before its run does, to brokers that its plan names too."""
+        rows = {tp: self._brokers_of(row) for run, tp, row in self._planned() if tp not in self._origins(run)}
+        return self._moved_by_others(self.more_draw.choice(sorted(rows.items()))) if rows else None
+
+    def originals_die(self):
+        """As soon as there is a copy, and so many that a cancellation leaves too few; then nobody wants the copy."""
+        self.world.loop.create_task(self._originals_die())
+        return "brokers will die while a partition is copied"
+
+    async def _originals_die(self):
+        """The cancellation would leave one replica in sync less than min.insync.replicas.
+
+        Often all other faults have ended before the first copy.
+        """
+        for _ in range(300):
+            await self.world._sleep(0.2)
+            for tp, uid in sorted(self.world.judge.ours.items()):
+                dying = self._dying_for(self.world.kafka.states.get(tp))
+                if dying:
+                    self.world.note(f"*** brokers {dying} die for 120 s while {tp} is copied")
+                    for broker in dying:
+                        self._dies(broker, 120)
+                    await self._unwanted_when_in_sync(tp, uid)
+                    return
+
+    def _dying_for(self, state):
+        """Replicas of a copy in flight that are not needed for it; empty if too few would be left."""
+        kafka = self.world.kafka
+        if state is None or not state.adding or (least := self.world.min_insync(state.tp.topic)) < 2:
+            return []
+        dying = sorted((state.isr - set(state.adding)) & set(kafka.brokers))[least - 1 :]
+        return dying if len(dying) < len(kafka.brokers) - 1 else []
+
+    async def _unwanted_when_in_sync(self, tp, uid):
+        for _ in range(300):
+            await self.world._sleep(0.2)
+            state, body = self.world.kafka.states.get(tp), self.world.body_of(uid)
+            if state is None or body is None or not state.in_flight:
+                return
+            if 0 < len(state.isr - set(state.adding)) < min(len(state.isr), self.world.min_insync(tp.topic)):
+                self._delete_if_there((REBALANCES, body["metadata"]["namespace"], body["metadata"]["name"]))
+                return
+
+    def order_is_not_sent(self):
+        """An operator is killed between the record of an origin and the first call, and others move the partition."""
+        self._kill_before_order = True
+        return "an operator will be killed before it moves a partition, and others will move this partition"
+
+    def recorded(self, process):
+        """Kill it if it has just recorded an origin, and has not sent the call."""
+        if not self._kill_before_order or process is None or not process.alive:
+            return
+        origins = {tp: (self._origins(run).get(tp), self._brokers_of(row)) for run, tp, row in self._planned()}
+        unsent = {tp: known for tp, (origin, known) in origins.items() if origin is not None and origin.first_call}
+        if unsent:
+            self._kill_before_order = False
+            self.world.note(f"*** {process} is killed before it moves {sorted(map(str, unsent))}")
+            process.kill()
+            seconds, first = self.more_draw.choice((0.1, 5)), min(unsent.items())
+            self.world.loop.call_later(seconds, lambda: self.world.note(f"*** {self._moved_by_others(first)}"))
+
+    def _planned(self):
+        """The partitions that a run is to move, and that are where they were: with the run, and the row of its plan."""
+        states = self.world.kafka.states
+        for run in at_once(RunStore(self.world.kube).list_all()):
+            for tp, row in self.world.judge._plan(run).items() if run.open else ():
+                if row.current != row.target and tp in states and states[tp].replicas == row.current:
+                    yield run, tp, row
+
+    def _origins(self, run):
+        return self.world.judge._origins(run.uid, run.run_id)
+
+    @staticmethod
+    def _brokers_of(row):
+        return sorted({*row.current, *row.target})
+
+    def _moved_by_others(self, partition):
+        (tp, known), kafka = partition, self.world.kafka
+        able, state = set(known) & set(kafka.brokers), kafka.states.get(tp)
+        if state is None or state.in_flight or len(able) < len(state.replicas):
+            return None
+        to = self.more_draw.sample(sorted(able), len(state.replicas))
+        return f"others move {tp}, which is planned, to {to}: {kafka._alter(tp, to)}"

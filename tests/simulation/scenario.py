@@ -48,6 +48,9 @@ class Scenario:
     def calm_down(self):
         """The end of what others have begun."""
 
+    def recorded(self, _process):
+        """An operator has written a record."""
+
     def waits_for_good(self, _body, _reason):
         """Whether nothing will happen for the resource, and it says why."""
         return False

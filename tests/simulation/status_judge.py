@@ -1,5 +1,6 @@
 """The rules of the judge for what a resource asks for and what its status says: approvals, drained brokers, reasons."""
 
+import re
 from collections import defaultdict
 
 from tests.simulation.conditions import message, ready
@@ -20,14 +21,22 @@ class StatusJudge:
         self.world, self.judge = world, judge
         self._approvals = defaultdict(list)
         """By uid, ``spec.approval`` and the time from which on it was so."""
+        self._selected = defaultdict(set)
+        """By uid, the patterns of topics that the resource has ever had."""
+        self.denied = set()
+        """The topics and brokers for which the operator has ever lacked a permission."""
         self.made = {}
-        """When each partition was created."""
+        """When each partition was created that has not been there from the beginning."""
+        self.topics_deleted = False
+        """Whether a topic has been deleted, by which the cluster may have been known."""
         self._empty = set()
         """The uids whose brokers are said to be drained."""
 
     def edited(self, body):
         """The API server has a new version of the resource."""
-        known, approval = self._approvals[body["metadata"]["uid"]], body["spec"].get("approval", {})
+        uid, spec = body["metadata"]["uid"], body["spec"]
+        self._selected[uid].update(spec.get("topics", {}).get("include", [".*"]))
+        known, approval = self._approvals[uid], spec.get("approval", {})
         if not known or known[-1][1] != approval:
             known.append((self.world.loop.now, approval))
 
@@ -45,11 +54,23 @@ class StatusJudge:
             self.judge.breach(f"{what}: {run.name} needs the approval of {run.plan_hash}, and has {lately[-1]}")
 
     def reported(self, body):
-        """Every state has a reason and a message; drained brokers are empty."""
+        """Every state has a reason and a message; drained brokers are empty; there is only one cluster."""
         reason, name = ready(body), body["metadata"]["name"]
         if reason not in _REASONS or not message(body):
             self.judge.breach(f"{name} is {reason} without a reason and a message")
+        self._concerned(body, reason)
+        if not self.topics_deleted and "but is another cluster" in message(body):
+            self.judge.breach(f"{name} takes the cluster for another one: {message(body)}")
         self._drained(body)
+
+    def _concerned(self, body, reason):
+        """A topic that may not be described holds up only the rebalances that select it."""
+        uid, topics = body["metadata"]["uid"], {denied for denied in self.denied if isinstance(denied, str)}
+        if reason != Reason.KAFKA_AUTHORIZATION_FAILED or topics != self.denied or self.judge.inherited.get(uid):
+            return
+        if not any(re.fullmatch(pattern, topic) for pattern in self._selected[uid] for topic in topics):
+            name = body["metadata"]["name"]
+            self.judge.breach(f"{name} waits for permissions on {sorted(topics)}, and selects {self._selected[uid]}")
 
     def taken_over(self, run, sent):
         """Who takes a run over plans every partition that the run has sent something, or names it."""
@@ -57,9 +78,18 @@ class StatusJudge:
         if successor is None or body is None or body["spec"].get("takesOver") == run.name:
             return
         planned = self.judge._plan(successor)
-        left = [str(tp) for tp, topic_id in sent if tp not in planned and not self.judge.touched(tp, topic_id)]
+        unplanned = {key: before for key, before in sent.items() if key[0] not in planned}
+        left = [str(key[0]) for key, before in unplanned.items() if not self._skips(run, *key, before)]
         if left:
             self.judge.breach(f"{successor.name} takes {run.name} over, and its plan does not move {left}")
+
+    def _skips(self, run, tp, topic_id, before):
+        """Whether the run may leave the partition alone: others have changed it, or a broker of it has died."""
+        state, row = self.world.kafka.states.get(tp), self.judge._plan(run).get(tp)
+        if state is None or state.topic_id != topic_id or tp in self.judge.foreign:
+            return True
+        brokers = {*before, *state.replicas, *(row.target if row is not None else ())}
+        return not brokers.isdisjoint(self.judge.deaths) or self.judge.log_dirs.by_another(tp, run.successor)
 
     def _drained(self, body):
         """At the moment when the condition becomes true."""

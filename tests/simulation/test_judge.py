@@ -1,14 +1,20 @@
 """The judge reports each kind of broken rule."""
 
+from dataclasses import replace
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
 from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.stopped_clock import NOON
 from tests.simulation.judge import Judge
+from tests.simulation.origin_judge import OriginJudge
+from tests.simulation.owner_judge import OwnerJudge
+from tests.simulation.process import at_once
+from tests.simulation.status_judge import StatusJudge
 from tests.simulation.virtual_time import VirtualLoop
 
-from kafka_rebalance.api.v1alpha1 import parse_rebalance, planning_hash
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES, parse_rebalance, planning_hash
 from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
@@ -30,13 +36,13 @@ class Ordered:
         self.kube = KubeInMemory()
         replicas, here = replicas_of(2, adding), frozenset(replicas_of(2))
         self.state = PartitionState(TP, "id", replicas, here, replicas[0], adding=replicas_of(adding))
-        basis = SimpleNamespace(read={TP: (self.state, 0.0)}, resource=f"n/{sender}")
+        basis = SimpleNamespace(read={TP: (self.state, 0.0)}, resource=f"n/{sender}", since=0.0)
         self.client = SimpleNamespace(process=SimpleNamespace(), host="kafka-n", basis=basis)
         self.bodies = {uid: self.body(uid) for uid in "ab"}
         self.judge = Judge(self)
 
     loop = SimpleNamespace(now=0.0)
-    kafka = SimpleNamespace(dead={})
+    kafka = SimpleNamespace(dead={}, states={})
 
     @staticmethod
     def body(uid):
@@ -78,6 +84,15 @@ class Ordered:
         return self.judge.broken
 
 
+def in_simulated_time(coroutine):
+    """Its result."""
+    loop = VirtualLoop()
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        loop.close()
+
+
 def broken_by(adding, ours, change=lambda _: None, sender="b"):
     """What a cancel breaks, in the loop of the simulation."""
 
@@ -86,11 +101,7 @@ def broken_by(adding, ours, change=lambda _: None, sender="b"):
         change(ordered)
         return ordered.cancelled(ours)
 
-    loop = VirtualLoop()
-    try:
-        return loop.run_until_complete(judged())
-    finally:
-        loop.close()
+    return in_simulated_time(judged())
 
 
 def delete(uid):
@@ -115,3 +126,166 @@ class TestCancels:
     )
     def test_of_a_copy_that_its_run_gives_up(self, change):
         assert broken_by(3, "b", change) == []
+
+    def test_of_a_copy_that_an_undo_began(self):
+        """It takes an old answer for the present one, and then cancels its own copy."""
+
+        def undo(ordered):
+            runs = RunStore(ordered.kube)
+            at_once(runs.save(replace(at_once(runs.load("b")), undo=True)))
+
+        assert broken_by(3, "b", undo) == []
+
+
+class TestOrigins:
+    """A run sends its first call for a partition. Its origin has the brokers 1 and 2."""
+
+    RUN, ORIGIN = SimpleNamespace(undo=False, uid="a"), SimpleNamespace(replicas=replicas_of(1, 2))
+
+    def broken(self, *read, changed=0.0, inherited=None):
+        """By the call, if others changed the partition then, and the last rounds began at 5 s."""
+        broken = []
+        judge = SimpleNamespace(foreign={TP: changed}, inherited=inherited or {}, breach=broken.append)
+        OriginJudge(judge).first_call(
+            "t-0 -> [3]", TP, SimpleNamespace(replicas=read), self.RUN, self.ORIGIN, since=5.0
+        )
+        return broken
+
+    def test_are_those_of_the_first_call(self):
+        assert self.broken(1, 3) == ["t-0 -> [3]: the first call, with the origin [1, 2] on record and [1, 3] read"]
+
+    def test_may_be_those_before_a_call_without_an_answer(self):
+        assert self.broken(2, 1) == self.broken(1, 2, 3) == []
+
+    def test_do_not_have_what_others_change_between_record_and_call(self):
+        assert self.broken(1, 3, changed=5.0) == []
+
+    def test_may_be_inherited(self):
+        assert self.broken(1, 3, inherited={"a": {TP: (4,)}}) == []
+
+
+class TestTakeovers:
+    """The resource b takes over from a, which has moved t-0, and another partition if it is given."""
+
+    OTHER = TopicPartition("t", 1)
+
+    def broken(self, change=lambda _: None):
+        async def judged():
+            ordered = await Ordered(3, "a").stored()
+            ordered.kafka = SimpleNamespace(states={tp: replace(ordered.state, tp=tp) for tp in (TP, self.OTHER)})
+            change(ordered)
+            run = replace(await RunStore(ordered.kube).load("a"), successor="b")
+            sent = {(tp, "id"): replicas_of(1) for tp in (TP, self.OTHER)}
+            ordered.judge.statuses.taken_over(run, sent)
+            return ordered.judge.broken
+
+        return in_simulated_time(judged())
+
+    def test_by_a_plan_that_leaves_a_partition(self):
+        assert self.broken() == ["b takes a over, and its plan does not move ['t-1']"]
+
+    def test_by_name(self):
+        assert self.broken(lambda ordered: ordered.bodies["b"]["spec"].update(takesOver="a")) == []
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda ordered: ordered.kafka.states.pop(TestTakeovers.OTHER),
+            lambda ordered: ordered.judge.foreign.update({TestTakeovers.OTHER: 1.0}),
+            lambda ordered: ordered.judge.deaths.update({1: 1.0}),
+            lambda ordered: ordered.judge.log_dirs.movers[TestTakeovers.OTHER].append((1.0, "c")),
+        ],
+        ids=["deleted", "moved by others", "dead", "moved by another run"],
+    )
+    def test_leave_what_the_rollback_leaves(self, change):
+        assert self.broken(change) == []
+
+    def test_do_not_depend_on_other_brokers(self):
+        assert self.broken(lambda ordered: ordered.judge.deaths.update({5: 1.0})) != []
+
+
+class TestPermissions:
+    """The operator may not describe t, and a resource that selects these topics reports it."""
+
+    def broken(self, *selected, denied="t", inherited=None):
+        broken = []
+        judge = SimpleNamespace(inherited=inherited or {}, breach=broken.append)
+        statuses = StatusJudge(SimpleNamespace(loop=SimpleNamespace(now=0.0)), judge)
+        statuses.denied.add(denied)
+        ready = {"type": "Ready", "reason": "KafkaAuthorizationFailed", "message": "not allowed"}
+        body = {"metadata": {"name": "a", "uid": "a"}, "status": {"conditions": [ready]}}
+        for topics in selected:
+            statuses.edited(body | {"spec": {"topics": {"include": [topics]}}})
+        statuses.reported(body)
+        return broken
+
+    def test_on_a_topic_that_it_does_not_select(self):
+        assert self.broken("u.*") == ["a waits for permissions on ['t'], and selects {'u.*'}"]
+
+    def test_on_a_topic_that_it_selects_or_has_selected(self):
+        assert self.broken("t") == self.broken("t", "u") == []
+
+    def test_on_a_broker(self):
+        assert self.broken("u", denied=1) == []
+
+    def test_on_a_topic_of_a_run_that_it_took_over(self):
+        assert self.broken("u", inherited={"a": {TP: (4,)}}) == []
+
+
+class TestOwners:
+    """The cluster passes from an owner, to which a resource of namespace a leads, to the inline connections of b."""
+
+    def broken(self, kafka, before, *, age, **metadata):
+        kube, broken = KubeInMemory(), []
+        created = {"creationTimestamp": (NOON - timedelta(seconds=age)).isoformat()}
+        about = {"name": "r1", "namespace": "a", "uid": "r1", **created, **metadata}
+        kube.create(REBALANCES, {"metadata": about, "spec": {"kafka": kafka}})
+        kube.create(CONNECTIONS, {"metadata": {"name": "prod", "namespace": "a", "uid": "c"} | metadata, "spec": {}})
+        rebalances = [(key, body) for key, body in kube.resources.items() if key[0] == REBALANCES]
+        clock, loop = SimpleNamespace(now=lambda: NOON), SimpleNamespace(now=0.0)
+        world = SimpleNamespace(kube=kube, rebalances=lambda: rebalances, clock=clock, loop=loop)
+        owners = OwnerJudge(world, SimpleNamespace(breach=broken.append))
+        for owner in (before, Owner("b")):
+            at_once(BindingStore(kube).save(Binding("c", owner)))
+            owners.recorded()
+        return broken
+
+    def test_a_resource_leads_there(self):
+        assert self.broken({"bootstrapServers": "k:9092"}, Owner("a"), age=61) != []
+
+    @pytest.mark.parametrize(
+        ("kafka", "age", "metadata"),
+        [
+            ({"bootstrapServers": "k:9092"}, 60, {}),
+            ({"bootstrapServers": "k:9092"}, 61, {"deletionTimestamp": "2026-01-01T12:00:00Z"}),
+            ({"connectionRef": {"name": "prod"}}, 61, {}),
+        ],
+        ids=["not read yet", "deleted", "by a KafkaConnection"],
+    )
+    def test_no_resource_leads_there(self, kafka, age, metadata):
+        assert self.broken(kafka, Owner("a"), age=age, **metadata) == []
+
+    def test_a_kafka_connection_exists(self):
+        assert self.broken({"connectionRef": {"name": "prod"}}, Owner("a", "prod"), age=61) != []
+
+    def test_a_kafka_connection_is_deleted(self):
+        deleted = {"deletionTimestamp": "2026-01-01T12:00:00Z"}
+        assert self.broken({"connectionRef": {"name": "prod"}}, Owner("a", "prod"), age=61, **deleted) == []
+
+
+class TestListeners:
+    """There is only one cluster, and a resource says that its server is another one."""
+
+    @pytest.mark.parametrize("deleted", [False, True])
+    def test_are_the_same_cluster(self, deleted):
+        """Unless the topics were deleted by which it was known."""
+        broken = []
+        statuses = StatusJudge(SimpleNamespace(), SimpleNamespace(inherited={}, breach=broken.append))
+        statuses.topics_deleted = deleted
+        ready = {
+            "type": "Ready",
+            "reason": "ClusterIdCollision",
+            "message": "in which there is work, but is another cluster",
+        }
+        statuses.reported({"metadata": {"name": "a", "uid": "a"}, "spec": {}, "status": {"conditions": [ready]}})
+        assert bool(broken) is not deleted

@@ -1,0 +1,21 @@
+"""The rule of the judge for origins: the first call of a run for a partition follows the record of what it is then."""
+
+
+class OriginJudge:
+    """``judge``: it knows what others have moved, and what was taken over."""
+
+    def __init__(self, judge):
+        self.judge = judge
+
+    def first_call(self, what, tp, seen, run, origin, since):
+        """A rollback leads back to what the partition was at this call, not to what it was when it was planned.
+
+        What others have changed before is theirs, unless they did ``since`` the last rounds began. If all replicas of
+        the origin are still there, the change may be that of an earlier call without an answer.
+        """
+        lately = self.judge.foreign.get(tp, float("-inf")) >= since
+        if run.undo or self.judge.inherited.get(run.uid) or lately or set(origin.replicas) <= set(seen.replicas):
+            return
+        self.judge.breach(
+            f"{what}: the first call, with the origin {list(origin.replicas)} on record and {list(seen.replicas)} read"
+        )
