@@ -4,6 +4,7 @@ import ast
 
 import pytest
 from tests.broken_rules.breaking import PACKAGE, ROOT, break_text
+from tests.broken_rules.noticed import SEARCHES, found
 from tests.broken_rules.rules import RULES
 from tests.broken_rules.table import PAGE, written
 
@@ -37,7 +38,14 @@ def test_every_layer_has_a_rule():
     assert {broken.file.partition("/")[0] for broken in RULES} == LAYERS
 
 
-def test_the_table_is_up_to_date():
+def test_all_findings_are_put_back_in_simulated_worlds():
+    """The critical and high findings of the first safety review, and more rules."""
+    findings = [search.finding for search in SEARCHES if search.finding]
+    assert sorted(findings) == [f"S{number}" for number in range(1, 9)]
+    assert found().keys() <= {search.rule for search in SEARCHES} <= {broken.name for broken in RULES}
+
+
+def test_the_tables_are_up_to_date():
     """`make docs-diagrams` writes it again."""
     page = PAGE.read_text()
     assert written(page) == page

@@ -10,11 +10,13 @@ from tests.broken_rules.rules.log_dir_rules import LOG_DIR_RULES
 from tests.broken_rules.rules.ownership_rules import OWNERSHIP_RULES
 from tests.broken_rules.rules.planning_rules import PLANNING_RULES
 from tests.broken_rules.rules.reconcile_rules import RECONCILE_RULES
+from tests.broken_rules.rules.review_rules import REVIEW_RULES
 
 RULES: tuple[BrokenRule, ...] = (
     *PLANNING_RULES,
     *EXECUTION_RULES,
     *RECONCILE_RULES,
+    *REVIEW_RULES,
     *LOG_DIR_RULES,
     *OWNERSHIP_RULES,
     *INTERFACE_RULES,

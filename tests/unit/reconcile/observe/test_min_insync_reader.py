@@ -1,0 +1,23 @@
+"""The effective min.insync.replicas of topics, of which some may not be described."""
+
+from types import SimpleNamespace
+
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.kafka.ports import Answers, ConfigSource, ConfigValue
+from kafka_rebalance.reconcile.observe.min_insync_reader import MinInsyncReader
+
+FORBIDDEN = Permanent("KafkaAuthorizationFailed", "Kafka does not allow us to describe theirs")
+
+
+class Admin:
+    """The topic "theirs" may not be described; each other one requires two replicas in sync."""
+
+    async def topic_configs(self, topics, names):
+        values = {name: ConfigValue("2", ConfigSource.DEFAULT) for name in names}
+        return Answers({topic: values for topic in topics if topic != "theirs"}, {"theirs": FORBIDDEN})
+
+
+async def test_a_topic_that_may_not_be_described_holds_up_no_other_one():
+    reader = MinInsyncReader(Admin(), SimpleNamespace(monotonic=lambda: 0.0))
+    assert await reader.read(["mine", "theirs"]) == {"mine": 2}
+    assert reader.denied == {"theirs": FORBIDDEN.message}
