@@ -1,6 +1,6 @@
 """Several rebalances that want the same partitions. These events use a separate random stream."""
 
-from tests.simulation.conditions import message, ready
+from tests.simulation.conditions import ready
 from tests.simulation.process import at_once
 from tests.simulation.scenario import Scenario
 
@@ -51,11 +51,6 @@ class OverlappingScenario(Scenario):
         if draw.random() < 0.3:
             spec["rollback"] = {"timeout": draw.choice(("30s", "90s"))}
         return spec
-
-    def waits_for_good(self, body, reason):
-        """Only for a resource with an open run whose user has to name another connection, or to delete it."""
-        refused = [key for key, other in self.world.rebalances() if ready(other) == "ClusterOwnedElsewhere"]
-        return reason == "Queued" and any(f"waits for {key[1]}/{key[2]}," in message(body) for key in refused)
 
     def edit_priority(self):
         return self._edit(priority=self.more_draw.choice((0, 1, 2, 5)))
