@@ -21,7 +21,7 @@ def by_seeds() -> str:
     rules, results, rows = {broken.name: broken.rule for broken in RULES}, found(), []
     for search in SEARCHES:
         kind = f"`{search.kind.value}`" if search.kind.value else "usual"
-        seeds = results[search.rule]["seed"] + 1 if search.rule in results else "not measured yet"
+        seeds = results[search.rule]["seed"] + 1 if search.rule in results else "not noticed yet"
         rows.append(f"| {search.finding} | {rules[search.rule]} | `{search.rule}` | {kind} | {seeds} |")
     head = "| Finding | Rule | Name | Worlds | Seeds until one fails |"
     return "\n".join([head, "| --- | --- | --- | --- | --- |", *rows])
