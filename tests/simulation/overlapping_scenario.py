@@ -125,7 +125,7 @@ class OverlappingScenario(Scenario):
         return self._moved_by_others(self.more_draw.choice(sorted(rows.items()))) if rows else None
 
     def originals_die(self):
-        """As soon as there is a copy, and so many that a cancellation leaves too few; then nobody wants the copy."""
+        """Kill brokers during a copy until its cancellation would leave too few in sync. Then cancel the run."""
         self.world.loop.create_task(self._originals_die())
         return "brokers will die while a partition is copied"
 

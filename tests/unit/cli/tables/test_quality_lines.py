@@ -17,7 +17,7 @@ def report(cluster_id, skipped, model):
 
 
 def test_names_of_others_control_no_terminal():
-    """Topics are named by brokers, files by whoever writes into the lake."""
+    """The names of topics and files come from brokers and from writers of the lake, so neither is trusted."""
     hot = (HotPartition(HOSTILE, 0, 0.5),)
     loads = (BrokerLoad(1, LoadResource.BYTES_IN, 1.0, 1.0, 1.0, 288, 288, 40, 40, hot),)
     model = ModelSummary(0, 0, 0.0, {}, {}, {"lineage": {}}, {}, loads)
