@@ -91,10 +91,9 @@ def _warn_of_log_dirs(rows: Sequence[Reassigned]) -> None:
     named = [row.tp for row in rows if row.names_log_dir]
     if named:
         click.echo(
-            f"warning: the log_dirs of {len(named)} partitions are ignored, for example of "
-            f"{printable(str(named[0]))}: the operator "
-            "moves replicas between brokers only; when it is done, run kafka-reassign-partitions.sh --execute with the "
-            "same file",
+            f"warning: the log_dirs of {len(named)} partitions are ignored, for example of {printable(str(named[0]))}: "
+            "the operator moves replicas between brokers only; when it is done, run kafka-reassign-partitions.sh "
+            "--execute with the same file",
             err=True,
         )
 

@@ -39,6 +39,12 @@ class TestLateWrites:
         cluster.goes_on = lambda: [carry_out(ONE, sent) for sent in waiting]
         return cluster
 
+    def assert_undone(self, hanging):
+        """The broker executes what it was sent; after that nothing of ours is set or on record."""
+        hanging.goes_on()
+        assert hanging.kafka.rates(ONE) == (None, None)
+        assert hanging.keeper.ledger_empty
+
     @pytest.mark.parametrize("killed", [False, True])
     def test_what_reads_as_before_is_undone_all_the_same(self, hanging, killed):
         """The rate arrives after the claim has ended; an operator that started meanwhile saw no answer either."""
@@ -47,9 +53,7 @@ class TestLateWrites:
         if killed:
             hanging.restart()
         hanging.ticks({}, count=LATE_TICKS)
-        hanging.goes_on()
-        assert hanging.kafka.rates(ONE) == (None, None)
-        assert hanging.keeper.ledger_empty
+        self.assert_undone(hanging)
 
     def test_a_rate_of_others_is_replaced(self, hanging):
         """Others set a rate, and an operator that starts reads it. Then the call of the one before is executed."""
@@ -95,9 +99,7 @@ class TestLateWrites:
                 with pytest.raises(Transient):
                     hanging.tick({})
         hanging.ticks({}, count=LATE_TICKS)
-        hanging.goes_on()
-        assert hanging.kafka.rates(ONE) == (None, None)
-        assert hanging.keeper.ledger_empty
+        self.assert_undone(hanging)
 
     def test_a_hang_of_minutes(self, hanging):
         """Nothing that the broker was sent has taken effect while it hangs: it is undone when it answers again."""
@@ -106,9 +108,7 @@ class TestLateWrites:
         hanging.ticks({}, count=90)
         hanging.kafka.silent = set()
         hanging.ticks({}, count=40)
-        hanging.goes_on()
-        assert hanging.kafka.rates(ONE) == (None, None)
-        assert hanging.keeper.ledger_empty
+        self.assert_undone(hanging)
 
     def test_a_list_is_undone_although_it_reads_as_before(self, cluster):
         """The controller hangs with the append; everything ends, and then it carries it out."""
