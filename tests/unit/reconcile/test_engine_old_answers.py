@@ -71,7 +71,7 @@ async def rounds_until(operator, outcome):
 class TestNextCall:
     """A call follows an earlier one of the partition only after a reading that shows the earlier one."""
 
-    @pytest.mark.parametrize("answers", [1, 2])
+    @pytest.mark.parametrize("answers", [1, 2, 3, 6, 9])
     async def test_of_an_undo_in_small_steps(self, answers):
         """Otherwise the replica that was just dropped is copied again, without a throttle."""
         kafka = BehindAfter([1, 2, 5], answers, (1, 2, 3, 4, 5), t=[[1, 2, 3]])

@@ -5,25 +5,43 @@ dropped would be copied again, without its throttle.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.model.topology import ClusterState, PartitionState, Replicas, TopicPartition
-from kafka_rebalance.reconcile.decide.arrival_proof import SECOND_READING_SECONDS
+from kafka_rebalance.reconcile.decide.arrival_proof import HUNG_SECONDS
+
+BELIEVED_SECONDS = 10.0
+"""For how long readings must contradict a call before they are believed: another tool has changed the partition.
+
+A resumed broker updates its metadata within two seconds (recorded). Readings of several brokers that hang one after the
+other need longer, and so does a busy machine. Waiting costs little, because other tools seldom contradict a call.
+"""
+
+
+@dataclass(slots=True)
+class _LastCall:
+    """``contradicted``: when the first and the last reading since then did not show the call; None: none so far."""
+
+    sent_at: float
+    call: Replicas | None
+    before: PartitionState
+    contradicted: tuple[float, float] | None = None
 
 
 class LastCalls:
-    """Of one cluster, for ``SECOND_READING_SECONDS``. What is read after that holds: another tool has changed it."""
+    """The calls of one cluster, each for ``HUNG_SECONDS``: until then, a broker that hangs has been replaced."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._called: dict[TopicPartition, tuple[float, Replicas | None, PartitionState]] = {}
+        self._called: dict[TopicPartition, _LastCall] = {}
 
     def note(self, calls: Mapping[TopicPartition, Replicas | None], cluster: ClusterState) -> None:
         """These are sent now; None: a cancellation. ``cluster``: the reading before them."""
         now = self._clock.monotonic()
-        self._called = {tp: row for tp, row in self._called.items() if now - row[0] < SECOND_READING_SECONDS}
+        self._called = {tp: last for tp, last in self._called.items() if now - last.sent_at < HUNG_SECONDS}
         known = cluster.partitions
-        self._called |= {tp: (now, call, known[tp]) for tp, call in calls.items() if tp in known}
+        self._called |= {tp: _LastCall(now, call, known[tp]) for tp, call in calls.items() if tp in known}
 
     def forget(self, refused: Iterable[TopicPartition]) -> None:
         """Kafka has not carried these out."""
@@ -31,11 +49,27 @@ class LastCalls:
             self._called.pop(tp, None)
 
     def shown(self, tp: TopicPartition, cluster: ClusterState) -> bool:
-        """Whether the partition may be called, as it was last read."""
-        found, state = self._called.get(tp), cluster.partitions.get(tp)
-        if found is None or state is None or self._clock.monotonic() - found[0] >= SECOND_READING_SECONDS:
+        """Whether the partition may be called, as it was last read: the reading shows the last call, or is believed.
+
+        Call it once for each reading from which a call of the partition was chosen. If the readings between two of
+        these were not asked about for ``BELIEVED_SECONDS``, the first one no longer counts.
+        """
+        last, state = self._called.get(tp), cluster.partitions.get(tp)
+        now = self._clock.monotonic()
+        if last is None or state is None or now - last.sent_at >= HUNG_SECONDS:
             return True
-        _, call, before = found
-        if call is None:
-            return not state.in_flight and set(state.replicas).isdisjoint(set(before.adding) - set(before.removing))
-        return tuple(b for b in state.replicas if b not in state.removing) == call
+        if _shows(state, last):
+            last.contradicted = None
+            return True
+        first, latest = last.contradicted or (now, now)
+        if now - latest > BELIEVED_SECONDS:
+            first = now
+        last.contradicted = (first, now)
+        return now - first >= BELIEVED_SECONDS
+
+
+def _shows(state: PartitionState, last: _LastCall) -> bool:
+    if last.call is None:
+        copied = set(last.before.adding) - set(last.before.removing)
+        return not state.in_flight and copied.isdisjoint(state.replicas)
+    return tuple(b for b in state.replicas if b not in state.removing) == last.call

@@ -49,13 +49,45 @@ def test_after_a_cancellation(seen, shown):
     assert last.shown(TP, seen) is shown
 
 
-def test_what_is_read_later_holds():
+def test_readings_that_contradict_it_for_long_are_believed():
     """Another tool may have changed the partition."""
     last, clock = after(replicas_of(2), read(1))
-    clock.at += timedelta(seconds=1.9)
-    assert not last.shown(TP, read(3))
-    clock.at += timedelta(seconds=0.1)
+    for _ in range(10):
+        clock.at += timedelta(seconds=1)
+        assert not last.shown(TP, read(3))
+    clock.at += timedelta(seconds=1)
     assert last.shown(TP, read(3))
+
+
+@pytest.mark.parametrize("waited", [9, 50])
+def test_the_first_one_may_come_late(waited):
+    """A broker that hangs answers when it resumes."""
+    last, clock = after(replicas_of(2), read(1))
+    clock.at += timedelta(seconds=waited)
+    for _ in range(4):
+        clock.at += timedelta(seconds=1)
+        assert not last.shown(TP, read(1))
+
+
+def test_a_reading_that_shows_it_ends_the_doubt():
+    last, clock = after(replicas_of(2), read(1))
+    for seen, shown in [(read(1), False), (read(2), True), (read(1), False)]:
+        clock.at += timedelta(seconds=6)
+        assert last.shown(TP, seen) is shown
+
+
+def test_single_readings_far_apart_are_not_believed():
+    """A broker hung twice."""
+    last, clock = after(replicas_of(2), read(1))
+    assert not last.shown(TP, read(1))
+    clock.at += timedelta(seconds=11)
+    assert not last.shown(TP, read(1))
+
+
+def test_a_call_that_was_sent_long_ago_is_forgotten():
+    last, clock = after(replicas_of(2), read(1))
+    clock.at += timedelta(seconds=60)
+    assert last.shown(TP, read(1))
 
 
 def test_what_kafka_refused_need_not_be_shown():
