@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kafka_rebalance.execution.disk_order import Shift, disk_order, reservations
 from kafka_rebalance.execution.log_dir_progress import LogDirProgress
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
+from kafka_rebalance.execution.room_order import Shift, reservations, room_order
 from kafka_rebalance.model.plan import LogDirMove
 from kafka_rebalance.model.topology import BrokerId, ReplicaKey, TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -196,7 +196,7 @@ def log_dir_orders(shares: Sequence[LogDirShare], seen: LogDirReading) -> list[L
     """What to ask for now, share by share in order of precedence. Cancellations are always among it.
 
     A copy starts if its new log dir has room beside the copies in flight, and for those that have to come first
-    (``disk_order.reservations``): the old log dir is free only when it has arrived.
+    (``room_order.reservations``): the old log dir is free only when it has arrived.
     """
     flying, room = Counter(seen.flying), dict(seen.room)
     held: dict[ReplicaKey, int] = {}
@@ -246,32 +246,19 @@ def _row(key: ReplicaKey, status: LogDirStatus, seen: LogDirReading) -> DirShift
 
 def kept_free(rows: Sequence[DirShift], room: Mapping[str, int]) -> dict[TopicPartition, int]:
     """What each copy leaves usable in its new log dir for those that have to come before it; of one broker."""
-    number = _numbers(rows, room)
-    found = reservations(_shifts(rows, number), {number[path]: free for path, free in room.items()})
-    return {row.tp: found.get(row.tp, {}).get(number[row.after], 0) for row in rows}
+    found = reservations(_shifts(rows), room)
+    return {row.tp: found.get(row.tp, {}).get(row.after, 0) for row in rows}
 
 
 def without_room(rows: Sequence[DirShift], room: Mapping[str, int]) -> list[str]:
     """The log dirs of one broker in which these copies do not fit in any order; absent room is not known."""
-    number = _numbers(rows, room)
-    stuck = disk_order(_shifts(rows, number), {number[path]: free for path, free in room.items()}).stuck
-    tps = {shift.tp for shift in stuck}
+    tps = {shift.tp for shift in room_order(_shifts(rows), room).stuck}
     return sorted({row.after for row in rows if row.tp in tps})
 
 
-def _numbers(rows: Iterable[DirShift], room: Mapping[str, int]) -> dict[str, BrokerId]:
-    """``disk_order`` knows numbered disks: within a broker each log dir is one."""
-    paths = sorted({*room, *(row.after for row in rows), *(row.before for row in rows if row.before is not None)})
-    return {path: BrokerId(at) for at, path in enumerate(paths)}
-
-
-def _shifts(rows: Iterable[DirShift], number: Mapping[str, BrokerId]) -> list[Shift]:
+def _shifts(rows: Iterable[DirShift]) -> list[Shift[str]]:
     return [
-        Shift(
-            row.tp,
-            {number[row.after]: row.size_bytes},
-            {number[row.before]: row.size_bytes} if row.before is not None else {},
-        )
+        Shift(row.tp, {row.after: row.size_bytes}, {row.before: row.size_bytes} if row.before is not None else {})
         for row in rows
     ]
 

@@ -5,7 +5,7 @@ bytes in on each broker that held it or will hold it, what its leader uses at th
 depends on how far its steps are. What is copied does not count, because the throttle limits it; that includes what a
 leader sends to a new replica until the old one is dropped.
 
-The order of a plan is found once, by ``disk_order``: in it each partition fits once those before it have moved. A
+The order of a plan is found once, by ``room_order``: in it each partition fits once those before it have moved. A
 partition may begin only if it leaves free what all before it that have not begun will take. So these can always begin
 in the end, whatever moves at the same time. A rollback uses the reverse order: it meets the same states, so it is
 within the limits too.
@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.execution.disk_order import Shift, disk_order
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
+from kafka_rebalance.execution.room_order import Shift, room_order
 from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.rate_room import RateKey, RateRoom
@@ -79,20 +79,11 @@ def rate_order(plan: Plan) -> RateOrder | None:
     """The order of the moves of a plan; None: any order is within the limits."""
     if (room := plan.rate_room) is None:
         return None
-    keys = list(room.free)
-    number = {key: BrokerId(at) for at, key in enumerate(keys)}  # disk_order knows numbered disks
     moves = [p for p in plan.partitions if p.tp in room.rates and p.current != p.target]
     paths = {p.tp: _path(room, p.tp, p.current, p.target) for p in moves}
-    shifts = [
-        Shift(
-            path.tp,
-            {number[key]: more for key, more in _beyond(path.on_the_way, path.before)},
-            {number[key]: more for key, more in _beyond(path.on_the_way, path.after)},
-        )
-        for path in paths.values()
-    ]
-    found = disk_order(shifts, {number[key]: free for key, free in room.free.items()})
-    left = dict(room.free) | {keys[at]: free for at, free in found.room.items()}
+    shifts = [Shift(path.tp, path.takes, dict(_beyond(path.on_the_way, path.after))) for path in paths.values()]
+    found = room_order(shifts, room.free)
+    left = {**room.free, **found.room}
     ordered = tuple(paths[shift.tp] for shift in found.all_moves)
     return RateOrder(ordered, tuple(paths[shift.tp] for shift in found.stuck), room.free, left)
 

@@ -15,13 +15,14 @@ from itertools import chain, product
 from types import MappingProxyType
 
 from kafka_rebalance.execution.copy_order import BytesInOut, Pipes, Traffic, chain_left, together
-from kafka_rebalance.execution.disk_order import may_be_tight, moving, reservations, shifts_at_tight
 from kafka_rebalance.execution.limits import Ceilings, Limits, LimitUsage
 from kafka_rebalance.execution.list_budget import ListBudget, ListRoom
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import ReplicaBytes
 from kafka_rebalance.execution.ready_calls import ReadyCalls
+from kafka_rebalance.execution.room_order import reservations
 from kafka_rebalance.execution.steps import Alter, Elect
+from kafka_rebalance.execution.tight_disks import may_be_tight, moving, shifts_at_tight
 from kafka_rebalance.model.rate_room import RateKey
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 
@@ -97,7 +98,7 @@ def schedule(
 
     ``free_bytes``: usable bytes of the fullest log dir of each broker (absent: unknown, no limit); the bytes that
     copies in flight still lack, and all bytes of those chosen, must fit, because old and new copies coexist, and leave
-    room for what has to come first (``execution.disk_order``).
+    room for what has to come first (``execution.room_order``).
     ``replica_bytes``: sizes on disk. ``list_budget``: what the lists of throttled replicas hold already. Partitions of
     ``cluster`` ``in_flight`` (None: look) that are in no share count towards the cluster-wide limits. A step that alone
     exceeds a cap on copies may run alone, or it would never start; a full disk is never exceeded. Cancels are never

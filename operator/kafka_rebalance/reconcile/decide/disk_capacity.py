@@ -2,7 +2,7 @@
 
 The plan is compared with all the disks of a broker together, because brokers choose the log dir of a copy. On the way
 old and new copies coexist, so a plan is refused as well if no order is found in which each partition has room
-(`execution.disk_order`). While the plan is carried out, ``schedule`` keeps to what such an order leaves free, and to
+(`execution.room_order`). While the plan is carried out, ``schedule`` keeps to what such an order leaves free, and to
 the fullest log dir.
 """
 
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.execution.disk_order import Shift, disk_order
+from kafka_rebalance.execution.room_order import Shift, room_order
 from kafka_rebalance.kafka.ports import LogDir, disk_space
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
@@ -44,7 +44,7 @@ def refuse_overfull(
         for broker, free in sorted(room.items())
         if growth[broker] > max(free, 0)
     )
-    order = disk_order(shifts, room)
+    order = room_order(shifts, room)
     lacking = {
         broker: [shift.takes[broker] for shift in order.stuck if broker in shift.takes and shift.takes[broker] > free]
         for broker, free in sorted(order.room.items())
@@ -65,7 +65,7 @@ def _refuse(reasons: Iterator[str]) -> None:
         raise Refused(Reason.INSUFFICIENT_DISK, "; ".join(short[:_NAMED]) + more)
 
 
-def _shifts(plan: Plan, dirs: LogDirs, copies: Collection[TopicPartition]) -> Iterator[Shift]:
+def _shifts(plan: Plan, dirs: LogDirs, copies: Collection[TopicPartition]) -> Iterator[Shift[BrokerId]]:
     for planned in plan.partitions:
         size = planned.size_bytes
         takes = {broker: size for broker in planned.target if broker not in planned.current}

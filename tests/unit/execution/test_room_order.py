@@ -1,10 +1,10 @@
-"""In which order copies fit on the disks, and what each leaves free for those before it."""
+"""In which order moves fit where room is limited, and what each leaves free for those before it."""
 
 from collections import Counter
 from random import Random
 
-from kafka_rebalance.execution.disk_order import PendingMove, Shift, disk_order, reservations, shifts_at_tight
-from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.execution.room_order import Shift, reservations, room_order
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
 
 def tp(number):
@@ -22,7 +22,7 @@ def room(**free):
 
 def order(rows, **free):
     """The numbers of the partitions to tight brokers in order, and of those that are stuck."""
-    found = disk_order(shifts(*rows), room(**free))
+    found = room_order(shifts(*rows), room(**free))
     return [s.tp.partition for s in found.first], [s.tp.partition for s in found.stuck]
 
 
@@ -50,13 +50,13 @@ class TestOrder:
         """And only then the old ones are freed."""
         whole = Shift(tp(0), {BrokerId(2): 50, BrokerId(3): 50}, {BrokerId(1): 50})
         back = Shift(tp(1), {BrokerId(1): 50}, {BrokerId(3): 50})
-        assert disk_order([whole, back], room(b1=0, b2=50, b3=49)).stuck == (whole, back)
-        assert disk_order([whole, back], room(b1=0, b2=50, b3=50)).first == (back,)
+        assert room_order([whole, back], room(b1=0, b2=50, b3=49)).stuck == (whole, back)
+        assert room_order([whole, back], room(b1=0, b2=50, b3=50)).first == (back,)
 
     def test_what_is_left_when_nothing_fits_any_more(self):
         """For the message: what could move has moved."""
         rows = [(1, 2, 60), (2, 1, 60), (1, 3, 20)]
-        assert disk_order(shifts(*rows), room(b1=10, b2=10)).room == {1: 30, 2: 10}
+        assert room_order(shifts(*rows), room(b1=10, b2=10)).room == {1: 30, 2: 10}
 
 
 class TestReservations:
@@ -120,7 +120,7 @@ class TestAgainstAllOrders:
         found = 0
         for seed in range(1500):
             waiting, free = crowded(seed)
-            made = disk_order(waiting, free)
+            made = room_order(waiting, free)
             assert bool(made.stuck) != has_an_order(waiting, free)
             found += bool(made.first) and not made.stuck
             now = Counter(free)
@@ -130,14 +130,3 @@ class TestAgainstAllOrders:
                 now.subtract(shift.takes)
                 now.update(shift.frees)
         assert found > 50
-
-
-class TestShiftsAtTightBrokers:
-    def test_others_make_no_difference(self):
-        """1 is tight: what it gets and gives counts, and not what moves between others."""
-        rows = [PendingMove(tp(i), replicas_of(*old), replicas_of(*new), 10) for i, (old, new) in enumerate(
-            [((2,), (1,)), ((1,), (3,)), ((2,), (3,)), ((1, 2), (2, 1)), ((1, 2), (1, 3))]
-        )]  # fmt: skip
-        found = shifts_at_tight(rows, {(tp(1), 1): 7}, room(b1=9, b3=100))
-        assert found == [Shift(tp(0), {1: 10}, {2: 10}), Shift(tp(1), {3: 10}, {1: 7})]
-        assert shifts_at_tight(rows, {}, room(b1=10)) == []
