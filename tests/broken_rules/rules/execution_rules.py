@@ -133,4 +133,23 @@ EXECUTION_RULES = (
         "_ = reservations(",
         ("tests/unit/execution/test_schedule.py::TestDisk::test_what_has_to_come_first_has_its_room_kept",),
     ),
+    BrokenRule(
+        "rate-room",
+        "No step brings a broker above the limit of a rate, whatever else is in motion.",
+        "execution/rate_order.py",
+        "lacking = next((key for key, more in takes.items() if more > free[key]), None)",
+        "lacking = next((key for key, more in takes.items() if more > order.free[key]), None)",
+        ("tests/unit/execution/test_rate_order.py::TestForward::test_room_is_kept_for_what_comes_before",),
+    ),
+    BrokenRule(
+        "rate-of-both-ends",
+        "Until a partition has left its old brokers, its rate counts on the old and on the new ones.",
+        "execution/rate_order.py",
+        "way = _use(rates, {*now, *then}, {now[0], then[0]}, tight)",
+        "way = _use(rates, then, then[:1], tight)",
+        (
+            "tests/unit/execution/test_rate_order.py::TestForward::test_until_the_old_replica_is_dropped",
+            "tests/unit/execution/test_rate_order.py::TestForward::test_until_the_new_leader_leads",
+        ),
+    ),
 )

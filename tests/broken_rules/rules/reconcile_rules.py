@@ -311,4 +311,30 @@ RECONCILE_RULES = (
             "tests/unit/reconcile/test_supervisor_run_once.py::TestTheConnectionLeadsToAnotherCluster::test_it_is_carried_out_there",
         ),
     ),
+    BrokenRule(
+        "last-call-shown",
+        "A partition is called again only after a reading that shows its last call.",
+        "reconcile/act/submitting.py",
+        "orders = orders_where(orders, lambda tp: self._last_calls.shown(tp, cluster))",
+        "orders = orders_where(orders, lambda tp: self._last_calls.shown(tp, cluster) or True)",
+        ("tests/unit/reconcile/test_engine_old_answers.py::TestNextCall::test_of_an_undo_in_small_steps",),
+    ),
+    BrokenRule(
+        "contradicted-for-long",
+        "Readings that contradict the last call of a partition are believed only after ten seconds of them.",
+        "reconcile/act/last_calls.py",
+        "first, latest = last.contradicted or (now, now)",
+        "first, latest = (last.sent_at, now)",
+        ("tests/unit/reconcile/act/test_last_calls.py::test_the_first_one_may_come_late",),
+    ),
+    BrokenRule(
+        "refused-lets-others-by",
+        "A refused rebalance that waits for a new plan keeps no place in the queue.",
+        "reconcile/decide/queue_places.py",
+        "return replanning is not None and replanning.ready and rebalance.refusal is None",
+        "return replanning is not None and replanning.ready",
+        (
+            "tests/unit/reconcile/decide/test_queue_places.py::TestPlaces::test_one_that_may_not_plan_again_lets_others_by",
+        ),
+    ),
 )
