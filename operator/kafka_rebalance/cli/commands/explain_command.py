@@ -28,6 +28,7 @@ from kafka_rebalance.model.goals import Strategy
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.planning import PlanRequest
 from kafka_rebalance.planning import plan as make_plan
+from kafka_rebalance.planning.explain.accounts import Fit
 from kafka_rebalance.planning.explain.curve import curve
 from kafka_rebalance.planning.explain.explanation import Explanation
 from kafka_rebalance.reasons import Reason
@@ -101,6 +102,16 @@ def explain(
         print_document(document, output)
 
 
+_FIT_CELLS = {
+    Fit.NOT_TARGET: "must not hold replicas",
+    Fit.HELD: "holds a replica",
+    Fit.CHOSEN: "gets a new replica",
+    Fit.RACK_FULL: "its rack is full",
+    Fit.TOPIC_FULL: "has its share of the topic",
+    Fit.GETS_NOTHING: "allowed, gets no replicas",
+    Fit.GETS_OTHERS: "allowed, gets other replicas",
+}
+
 # All options that define the plan.
 explain.params[:0] = [option for option in plan_command.params if option.name not in OF_OUTPUT]
 
@@ -161,6 +172,8 @@ def _cell(row: dict[str, Any], key: str) -> str:
         return f"{value['before']} -> {value['after']}"
     if value is None:
         return "-"
+    if key == "fit":
+        return _FIT_CELLS[Fit(row[key])]
     if key == "topics":
         return f"{value['outsideBefore']} -> {value['outsideAfter']}"
     if key == "share":

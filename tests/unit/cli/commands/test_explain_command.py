@@ -10,12 +10,13 @@ import pytest
 import yaml
 from tests.fakes.whole_program import run_program
 
+from kafka_rebalance.cli.commands import explain_command
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.goals import Strategy
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning import PartitionInput, PlanRequest
-from kafka_rebalance.planning.explain.accounts import Why, WhyLed
+from kafka_rebalance.planning.explain.accounts import Fit, Why, WhyLed
 from kafka_rebalance.planning.explain.explanation import Explanation
 
 CLUSTER = {
@@ -111,6 +112,10 @@ class TestPartition:
             2: "Chosen",
             3: "Held",
         }
+
+    def test_each_fit_is_worded_in_the_table(self) -> None:
+        """The names in JSON are not shown there."""
+        assert explain_command._FIT_CELLS.keys() == set(Fit)
 
     def test_a_broker_that_is_gone(self) -> None:
         assert (
