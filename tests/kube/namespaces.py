@@ -23,8 +23,12 @@ class Namespace:
         return cls(cluster, name)
 
     def delete(self) -> None:
-        """Delete it and its content, in the background."""
-        self.cluster.api.send("DELETE", f"/api/v1/namespaces/{self.name}")
+        """Delete it and its content, in the background. The test may have deleted it already."""
+        try:
+            self.cluster.api.send("DELETE", f"/api/v1/namespaces/{self.name}")
+        except KubectlError as error:
+            if "(NotFound)" not in str(error):
+                raise
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
         return self.cluster.kubectl("-n", self.name, *args, stdin=stdin)
