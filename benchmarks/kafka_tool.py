@@ -3,11 +3,14 @@
 python -m benchmarks.kafka_tool [--rounds 2] [--only large small tiny] [--write docs/benchmarks-schedule.md]
 
 Three of six brokers have all replicas, and the plan moves them to the other three. Each round executes the operator's
-plan twice, on topics with the same data: by a KafkaRebalance, from ``kubectl apply`` to Succeeded, and by
-``kafka-reassign-partitions --execute`` with this plan in its file, from the start of Java to the last replica in sync.
+plan on topics with the same data: by a KafkaRebalance, from ``kubectl apply`` to Succeeded; by
+``kafka-reassign-partitions --execute`` with this plan in its file, from the start of Java to the last replica in sync;
+and by requests for R replicas of a partition at a time, each sent as soon as the last one is in sync. The third is what
+R itself costs: it has no throttle, plan, records or status.
 """
 
 import argparse
+import contextlib
 import json
 import statistics
 import subprocess
@@ -24,6 +27,7 @@ from e2e.world import World, targets
 from benchmarks.results_page import publish
 from benchmarks.throttle_machine import Watched, idle_cores, machine_facts
 from benchmarks.throttle_stage import drop, stage
+from kafka import KafkaAdminClient, TopicPartition
 
 FULL, EMPTY = (1, 2, 3), (4, 5, 6)
 BEGIN, END = "<!-- kafka tool -->", "<!-- end of kafka tool -->"
@@ -120,6 +124,39 @@ def by_kafka(world: World, case: Case, plan: Mapping[Key, Sequence[int]]) -> flo
     return took
 
 
+def in_steps(world: World, case: Case, plan: Mapping[Key, Sequence[int]]) -> float:
+    """Seconds for the same plan in steps of R replicas, P partitions at a time, from the first request."""
+    topic = filled(world, case)
+    targets_of = {number: tuple(to) for (_, number), to in plan.items()}
+    origins = {number: found.replicas for number, found in world.partitions(topic).items()}
+    stages = {
+        number: [(*to[:done], *origins[number][done:]) for done in (*range(case.r, len(to), case.r), len(to))]
+        for number, to in targets_of.items()
+    }
+    sent = dict[int, tuple[int, ...]]()
+    began = time.monotonic()
+    client = KafkaAdminClient(bootstrap_servers=world.kafka.bootstrap_servers.split(","))
+    with world.reassignments() as listed, contextlib.closing(client):
+        while stages or sent:
+            flying, found = {number for _, number in listed()}, world.partitions(topic)
+            for number, replicas in list(sent.items()):
+                if number not in flying and found[number].replicas == replicas and found[number].isr == set(replicas):
+                    del sent[number]
+            begun = {number for number, left in stages.items() if found[number].replicas != origins[number]}
+            free = case.p - len(begun | sent.keys())
+            ready = sorted(stages.keys() - sent.keys(), key=lambda number: (number not in begun, number))
+            chosen = [number for number in ready if number in begun or (free := free - 1) >= 0]
+            calls = {number: stages[number].pop(0) for number in chosen}
+            if calls:
+                client.alter_partition_reassignments({TopicPartition(topic, n): list(to) for n, to in calls.items()})
+            sent |= calls
+            stages = {number: left for number, left in stages.items() if left}
+            time.sleep(_EVERY)
+    took = time.monotonic() - began
+    drop(world, topic)
+    return took
+
+
 def filled(world: World, case: Case) -> str:
     """A topic on the brokers that are to be emptied."""
     lists = [[FULL[(at + place) % 3] for place in range(3)] for at in range(case.partitions)]
@@ -137,7 +174,14 @@ def end(rebalance: Rebalance) -> None:
     rebalance.wait_gone()
 
 
-def row_of(case: Case, ours: Sequence[float], steps: Sequence[float], theirs: Sequence[float], watched: Watched) -> str:
+def row_of(
+    case: Case,
+    ours: Sequence[float],
+    steps: Sequence[float],
+    theirs: Sequence[float],
+    alone: Sequence[float],
+    watched: Watched,
+) -> str:
     """A line of the table."""
     ratio = statistics.mean(ours) / statistics.mean(theirs)
     rate = "none" if case.rate is None else f"{case.rate // _MIB} MiB/s"
@@ -147,15 +191,15 @@ def row_of(case: Case, ours: Sequence[float], steps: Sequence[float], theirs: Se
 
     cells = (
         f"{case.partitions}, {case.megabytes} MB", rate, f"{case.r}, {case.p}, {case.leaders}", each(ours),
-        each(theirs), f"{ratio:.2f}", ", ".join(f"{value:.0f}" for value in steps),
+        each(theirs), f"{ratio:.2f}", each(alone) or "-", ", ".join(f"{value:.0f}" for value in steps),
         f"{watched.load:.1f}", f"{watched.others:.1f}",
     )  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
 
 HEAD = (
-    "| Partitions, data before replication | Rate | R, P, L | Operator, s | Kafka's tool, s | Ratio | Steps/s | Load | "
-    "Cores of others |"
+    "| Partitions, data before replication | Rate | R, P, L | Operator, s | Kafka's tool, s | Ratio | "
+    "The same steps, s | Steps/s | Load | Cores of others |"
 )
 
 
@@ -173,7 +217,7 @@ def main() -> None:
         print(facts, *lines, sep="\n", flush=True)
         for name in options.only:
             case = CASES[name]
-            ours, steps, theirs = list[float](), list[float](), list[float]()
+            ours, steps, theirs, alone = list[float](), list[float](), list[float](), list[float]()
             with Watched() as watched:
                 for _ in range(options.rounds):
                     took, rate, plan, topic = by_operator(world, case)
@@ -181,7 +225,9 @@ def main() -> None:
                     ours.append(took)
                     steps.append(rate)
                     theirs.append(by_kafka(world, case, plan))
-            lines.append(row_of(case, ours, steps, theirs, watched))
+                    if case.rate is None:
+                        alone.append(in_steps(world, case, plan))
+            lines.append(row_of(case, ours, steps, theirs, alone, watched))
             print(lines[-1], flush=True)
     if options.write is not None:
         publish("\n".join((f"Measured on: {facts}.", "", *lines)), options.write, BEGIN, END)
