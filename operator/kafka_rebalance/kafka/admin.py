@@ -1,7 +1,9 @@
 """`KafkaAdmin` over the two client libraries.
 
-Two rules hold for every caller. A partition in flight is sent nothing but a cancellation: redirecting it leaves stale
-removals behind, or leaves it stuck permanently (`docs/kafka-behaviour.md`). And every order passes the fence.
+Three rules hold for every caller. A partition in flight is sent nothing but a cancellation: redirecting it leaves stale
+removals behind, or leaves it stuck permanently (`docs/kafka-behaviour.md`). Every order passes the fence. And an order
+is sent only to brokers that belong to the cluster that was described (``answering_cluster``). kafka-python's orders are
+checked over the connection that they use, those of librdkafka beside it, because it does not show its connections.
 """
 
 import dataclasses
@@ -87,6 +89,7 @@ class _Admin:
         return await self._fence.order(lambda: self._alter_reassignments(orders))
 
     async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
+        await self._reassignments.check_brokers()
         return await self._fence.order(lambda: self._confluent.elect_preferred(partitions))
 
     async def alter_log_dirs(self, orders: Mapping[ReplicaKey, str]) -> dict[ReplicaKey, LogDirCode]:
@@ -103,11 +106,13 @@ class _Admin:
         return await self._confluent.broker_configs(brokers, names)
 
     async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
+        await self._reassignments.check_brokers()
         return await self._fence.order(lambda: self._confluent.alter_topic_configs(changes))
 
     async def alter_broker_configs(
         self, changes: Mapping[BrokerId, Collection[ConfigChange]]
     ) -> dict[BrokerId, str | None]:
+        await self._reassignments.check_brokers(changes)
         return await self._fence.order(lambda: self._confluent.alter_broker_configs(changes))
 
     async def log_dirs(self, brokers: Collection[BrokerId]) -> Answers[BrokerId, tuple[LogDir, ...], BrokerId]:

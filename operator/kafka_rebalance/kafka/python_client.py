@@ -26,7 +26,15 @@ from kafka_rebalance.kafka.settings import SOCKET_TIMEOUT_MS
 from kafka_rebalance.model.kafka_version import KafkaVersion
 from kafka_rebalance.model.topology import TopicPartition
 
-__all__ = ["BROKER_SECONDS", "TOO_OLD", "ClientPartition", "PythonClient", "TokenProvider", "client_errors"]
+__all__ = [
+    "BROKER_SECONDS",
+    "TOO_OLD",
+    "BeforeOrder",
+    "ClientPartition",
+    "PythonClient",
+    "TokenProvider",
+    "client_errors",
+]
 
 BROKER_SECONDS = 4.0
 """How long one broker may take to answer."""
@@ -38,6 +46,14 @@ _OTHER_BROKERS = 3
 _log = logging.getLogger(__name__)
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+
+BeforeOrder = Callable[[int | None, str], None]
+"""Called with the broker that gets an order and the id of its cluster; raises if the order may not be sent."""
+
+
+def _identity() -> DescribeClusterRequest:
+    return DescribeClusterRequest(include_fenced_brokers=False, include_cluster_authorized_operations=False)
 
 
 class PythonClient(KafkaAdminClient):  # type: ignore[misc]
@@ -58,7 +74,7 @@ class PythonClient(KafkaAdminClient):  # type: ignore[misc]
             raise
 
     def alter(
-        self, orders: Mapping[ClientPartition, list[int] | None], before_order: Callable[[], None]
+        self, orders: Mapping[ClientPartition, list[int] | None], before_order: BeforeOrder
     ) -> dict[ClientPartition, type[Exception] | None]:
         """The error of each partition. ``before_order`` is called right before each attempt to send.
 
@@ -72,8 +88,7 @@ class PythonClient(KafkaAdminClient):  # type: ignore[misc]
         async def attempt() -> Any:
             if self._controller_id is None:
                 self._controller_id = await self._refresh_controller_id()
-            before_order()
-            return await self._manager.send(request, node_id=self._controller_id)
+            return await self._send_order(self._controller_id, request, before_order)
 
         answer = self._manager.run(attempt)
         if answer.error_code == client_errors.NotControllerError.errno:
@@ -90,10 +105,14 @@ class PythonClient(KafkaAdminClient):  # type: ignore[misc]
         request = DescribeLogDirsRequest(topics=None)
         return self._manager.run(lambda: self._manager.send(request, broker, BROKER_SECONDS * 1000))
 
-    def alter_log_dirs_of(self, broker: int, paths: Mapping[TopicPartition, str]) -> Any:
+    def alter_log_dirs_of(self, broker: int, paths: Mapping[TopicPartition, str], before_order: BeforeOrder) -> Any:
         """Ask one broker for these log dirs; the client's own call has no time limit for each broker."""
         request = self._alter_replica_log_dirs_requests({(*tp, broker): path for tp, path in paths.items()})[broker]
-        return self._manager.run(lambda: self._manager.send(request, broker, BROKER_SECONDS * 1000))
+        return self._manager.run(lambda: self._send_order(broker, request, before_order, BROKER_SECONDS * 1000))
+
+    def cluster_id_of(self, broker: int) -> str:
+        """The id of the cluster that this broker belongs to, as it says itself."""
+        return str(self._manager.run(lambda: self._manager.send(_identity(), broker, BROKER_SECONDS * 1000)).cluster_id)
 
     def groups_of(self, broker: int) -> Any:
         """All groups that one broker coordinates, of every type."""
@@ -110,6 +129,18 @@ class PythonClient(KafkaAdminClient):  # type: ignore[misc]
             with contextlib.suppress(client_errors.KafkaConnectionError):
                 return self._manager.run(lambda: self._manager.send(request))
         return self._manager.run(lambda: self._manager.send(request))
+
+    async def _send_order(
+        self, broker: int | None, request: Any, before_order: BeforeOrder, timeout_ms: float | None = None
+    ) -> Any:
+        """Send over the very connection whose broker has just said to which cluster it belongs.
+
+        Another connection may lead elsewhere, even to the same address.
+        """
+        connection = self._manager.get_connection(broker)
+        answer = await connection.send_request(_identity(), request_timeout_ms=timeout_ms)
+        before_order(broker, answer.cluster_id)
+        return await connection.send_request(request, request_timeout_ms=timeout_ms)
 
     def version(self) -> KafkaVersion | None:
         """The levels of metadata.version, from any broker: those last known if it does not answer. None: not known yet.

@@ -10,13 +10,15 @@ for the controller.
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.errors import RebalanceError, Refused, Transient
+from kafka_rebalance.kafka.answering_cluster import AnsweringCluster
 from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, too_old, unreachable
 from kafka_rebalance.kafka.ports import (
@@ -47,6 +49,8 @@ _CALL_SHARE_SECONDS = 2.0
 """The part of a call's time that connecting leaves for the call itself."""
 _STALE_SECONDS = 3.0
 """For a read over an existing connection; the rest of the call's time is for a new one."""
+_CHECK_SECONDS = 2.0
+"""How long an order waits for brokers to say to which cluster they belong."""
 _ATTEMPT_SECONDS = (1.5, 1.5, 2.0, 3.0)
 _THREADS = 16
 _log = logging.getLogger(__name__)
@@ -85,14 +89,21 @@ class ReassignmentClient:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kafka-reassignment")
         self._client: PythonClient | None = None
         self._building = asyncio.Lock()
+        self._answering = AnsweringCluster()
+        self._asking: set[asyncio.Task[None]] = set()
 
     async def describe_cluster(self) -> ClusterInfo:
-        """Cluster id and the unfenced brokers (KIP-700)."""
+        """Cluster id and the unfenced brokers (KIP-700). Refused("OtherCluster") if another id was seen before."""
         action = "describe the cluster"
         answer, version = await self._read(action, lambda client: (client.cluster(), client.version()))
         if answer.error_code:
             raise self._failure(action, client_errors.for_code(answer.error_code)())
-        brokers = (Broker(BrokerId(b.broker_id), b.rack, b.host, b.port) for b in answer.brokers)
+        brokers = [Broker(BrokerId(b.broker_id), b.rack, b.host, b.port) for b in answer.brokers]
+        try:
+            self._answering.described(answer.cluster_id, brokers)
+        except Refused:
+            self._drop(self._client)
+            raise
         return ClusterInfo(answer.cluster_id, {broker.id: broker for broker in brokers}, version)
 
     async def authorized_operations(self) -> frozenset[str]:
@@ -112,8 +123,23 @@ class ReassignmentClient:
             for tp, row in rows.items()
         }
 
+    async def check_brokers(self, concerned: Collection[BrokerId] = ()) -> None:
+        """Before an order of the other library: Refused("OtherCluster") if a broker belongs to another cluster.
+
+        Those that the order concerns are asked, and some others, once a minute. It does not wait for long for brokers
+        that do not answer, and not at all if the cluster was not described yet.
+        """
+        asking = {asyncio.create_task(self._ask_cluster_id(broker)) for broker in self._answering.to_ask(concerned)}
+        for task in asking:
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+        if asking:
+            await asyncio.wait(asking, timeout=_CHECK_SECONDS)
+        self._answering.check()
+
     async def alter(self, orders: Mapping[TopicPartition, Replicas | None]) -> dict[TopicPartition, AlterCode]:
         """Send the orders as they are. If a request after the first gets no answer, its partitions are UNKNOWN."""
+        await self._know_cluster()
         codes = dict.fromkeys(orders, AlterCode.UNKNOWN)
         waiting = sorted(orders)
         for start in range(0, len(waiting), PARTITIONS_PER_ALTER):
@@ -139,6 +165,7 @@ class ReassignmentClient:
 
     async def alter_log_dirs(self, orders: Mapping[ReplicaKey, str]) -> dict[ReplicaKey, LogDirCode]:
         """To all brokers in parallel; what one that does not answer was asked for is UNKNOWN."""
+        await self._know_cluster()
         of_broker: dict[BrokerId, dict[TopicPartition, str]] = {}
         for (tp, broker), path in orders.items():
             of_broker.setdefault(broker, {})[tp] = path
@@ -157,6 +184,8 @@ class ReassignmentClient:
 
     async def close(self) -> None:
         """Close the connections, which ends pending calls, and stop the threads."""
+        for task in self._asking:
+            task.cancel()
         self._drop(self._client)
         self._threads.shutdown(wait=False)
 
@@ -166,7 +195,7 @@ class ReassignmentClient:
             for tp, replicas in orders.items()
         }
 
-        answered = await self._call("alter reassignments", lambda client: client.alter(wanted, self._before_order))
+        answered = await self._call("alter reassignments", lambda client: client.alter(wanted, self._may_send))
         return {
             TopicPartition(tp.topic, tp.partition): _CODES.get(error, AlterCode.UNKNOWN)
             for tp, error in answered.items()
@@ -187,11 +216,8 @@ class ReassignmentClient:
     async def _alter_log_dirs_of(
         self, broker: BrokerId, paths: Mapping[TopicPartition, str]
     ) -> dict[ReplicaKey, LogDirCode]:
-        def send(client: PythonClient) -> Any:
-            self._before_order()
-            return client.alter_log_dirs_of(broker, paths)
-
-        answer = await self._of_broker(f"move replicas between the log dirs of broker {broker}", send)
+        action = f"move replicas between the log dirs of broker {broker}"
+        answer = await self._of_broker(action, lambda client: client.alter_log_dirs_of(broker, paths, self._may_send))
         topics = () if isinstance(answer, RebalanceError) else answer.results
         rows = [(topic.topic_name, row) for topic in topics for row in topic.partitions]
         return {
@@ -199,11 +225,30 @@ class ReassignmentClient:
             for topic, row in rows
         }
 
+    def _may_send(self, broker: int | None, cluster_id: str) -> None:
+        self._answering.answered(broker, cluster_id)
+        self._before_order()
+
+    async def _know_cluster(self) -> None:
+        """Raises if it is not known which cluster the orders are for."""
+        self._answering.check()
+        if not self._answering.known:
+            await self.describe_cluster()
+
+    async def _ask_cluster_id(self, broker: BrokerId) -> None:
+        """``check_brokers`` finds what was noted here."""
+        action = f"ask broker {broker} for its cluster id"
+        with contextlib.suppress(RebalanceError):
+            await self._of_broker(action, lambda client: self._answering.answered(broker, client.cluster_id_of(broker)))
+
     async def _of_broker(self, action: str, call: Callable[[PythonClient], Any]) -> Any:
         """What one broker answers, or the error of one that does not."""
         client = await self._connected(CALL_SECONDS - BROKER_SECONDS)
         try:
             return await self._in_thread(lambda: call(client), BROKER_SECONDS)
+        except Refused:
+            self._drop(client)  # its connection leads to another cluster
+            raise
         except (TimeoutError, client_errors.KafkaError) as error:
             _log.info("%s", unreachable(self._settings, action, error))
             return self._failure(action, error)
@@ -233,6 +278,9 @@ class ReassignmentClient:
         client = await self._connected(seconds - _CALL_SHARE_SECONDS)
         try:
             return await self._in_thread(lambda: call(client), deadline - time.monotonic())
+        except Refused:
+            self._drop(client)  # its connection leads to another cluster
+            raise
         except (TimeoutError, RuntimeError, OSError, client_errors.KafkaError) as error:
             # kafka-python raises RuntimeError if it finds no controller.
             self._drop(client)

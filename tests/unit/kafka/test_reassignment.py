@@ -2,12 +2,14 @@
 
 import asyncio
 import threading
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from kafka.protocol.admin import AlterPartitionReassignmentsRequest, DescribeClusterRequest
 
 from kafka import errors as client_errors
-from kafka_rebalance.errors import Permanent, Transient
+from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.ports import AlterCode
@@ -74,12 +76,19 @@ async def test_a_request_that_brokers_lack():
 
 
 class Controllers(Client):
-    """Broker 1 is no controller any more, broker 2 is. ``lead``: what happens while the controller is looked for."""
+    """Broker 1 is no controller any more, broker 2 is. ``lead``: what happens while the controller is looked for.
 
-    def __init__(self, lead=lambda: None):
+    ``ids``: the cluster ids with which the brokers answer over the connection of an order.
+    """
+
+    def __init__(self, lead=lambda: None, ids=None):
         super().__init__()
         self._controller_id, self._manager = 1, self
-        self.lead, self.sent_to = lead, []
+        self.lead, self.sent_to, self.ids = lead, [], ids or {}
+
+    def cluster(self):
+        brokers = [SimpleNamespace(broker_id=n, rack=None, host=f"kafka-{n}", port=9092) for n in (1, 2)]
+        return SimpleNamespace(error_code=0, cluster_id="c", brokers=brokers)
 
     def run(self, call):
         return asyncio.run(call())
@@ -88,11 +97,24 @@ class Controllers(Client):
         self.lead()
         return 2
 
-    async def send(self, request, node_id):
+    def get_connection(self, node_id):
+        return SimpleNamespace(send_request=partial(self.sent, node_id))
+
+    async def sent(self, node_id, request, request_timeout_ms=None):
+        if isinstance(request, DescribeClusterRequest):
+            return SimpleNamespace(cluster_id=self.ids.get(node_id, "c"))
         self.sent_to.append(node_id)
+        if not isinstance(request, AlterPartitionReassignmentsRequest):
+            return SimpleNamespace(results=[])
         rows = [SimpleNamespace(partition_index=0, error_code=0)]
         code = 0 if node_id == 2 else client_errors.NotControllerError.errno
         return SimpleNamespace(error_code=code, responses=[SimpleNamespace(name="t", partitions=rows)])
+
+    def cluster_id_of(self, broker):
+        return self.ids.get(broker, "c")
+
+    def close(self):
+        pass
 
 
 ORDERS = {TopicPartition("t", 0): replicas_of(1, 2)}
@@ -123,10 +145,51 @@ class TestOrders:
         """The Lease is lost while the call waits for its thread."""
         fence = Fence(lambda: False)
         client = ReassignmentClient(ClientAccess(ConnectionSettings("kafka:9092"), before_order=fence.check))
-        sent = []
-        client._client = SimpleNamespace(alter_log_dirs_of=lambda *order: sent.append(order), close=lambda: None)
+        client._client = controllers = Controllers()
         with pytest.raises(Transient) as refused:
             await client.alter_log_dirs({(TopicPartition("t", 0), BrokerId(1)): "/d"})
         assert refused.value.reason == "NotLeading"
-        assert sent == []
+        assert controllers.sent_to == []
+        await client.close()
+
+
+class TestOrdersOfAnotherCluster:
+    """A broker advertises the address of a broker of another cluster: nothing is sent there."""
+
+    def client(self, **ids):
+        client = ReassignmentClient(ClientAccess(ConnectionSettings("kafka:9092")))
+        client._client = Controllers(ids={int(broker[1:]): cluster_id for broker, cluster_id in ids.items()})
+        return client
+
+    async def test_to_the_controller(self):
+        """Its connections are dropped: the address may lead to the right broker again."""
+        client = self.client(b2="other")
+        controllers = client._client
+        with pytest.raises(Refused) as refused:
+            await client.alter(ORDERS)
+        assert refused.value.reason == "OtherCluster"
+        assert refused.value.message.startswith("broker 2 answers as Kafka cluster other, and others answered as c: ")
+        assert (client._client, controllers.sent_to) == (None, [1])
+        await client.close()
+
+    async def test_to_log_dirs(self):
+        client = self.client(b1="other")
+        controllers = client._client
+        with pytest.raises(Refused):
+            await client.alter_log_dirs({(TopicPartition("t", 0), BrokerId(1)): "/d"})
+        assert controllers.sent_to == []
+        await client.close()
+
+    @pytest.mark.parametrize("concerned", [[BrokerId(1)], []])
+    async def test_by_the_other_library(self, concerned):
+        """Any broker may be the one that it sends to. No order follows, even if the cluster is described again."""
+        client = self.client(b2="other")
+        await client.describe_cluster()
+        with pytest.raises(Refused):
+            await client.check_brokers(concerned)
+        client._client = controllers = Controllers()
+        await client.describe_cluster()
+        with pytest.raises(Refused):
+            await client.alter(ORDERS)
+        assert controllers.sent_to == []
         await client.close()
