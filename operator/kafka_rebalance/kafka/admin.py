@@ -7,7 +7,8 @@ checked over the connection that they use, those of librdkafka beside it, becaus
 """
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TypeVar
 
 from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.kafka.client_access import ClientAccess
@@ -32,6 +33,8 @@ from kafka_rebalance.kafka.reassignment import ReassignmentClient
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
+
+T = TypeVar("T")
 
 
 def connect(settings: ConnectionSettings, fence: Fence | None = None) -> KafkaAdmin:
@@ -89,8 +92,7 @@ class _Admin:
         return await self._fence.order(lambda: self._alter_reassignments(orders))
 
     async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
-        await self._reassignments.check_brokers()
-        return await self._fence.order(lambda: self._confluent.elect_preferred(partitions))
+        return await self._fence.order(lambda: self._checked(lambda: self._confluent.elect_preferred(partitions)))
 
     async def alter_log_dirs(self, orders: Mapping[ReplicaKey, str]) -> dict[ReplicaKey, LogDirCode]:
         return await self._fence.order(lambda: self._reassignments.alter_log_dirs(orders))
@@ -106,14 +108,14 @@ class _Admin:
         return await self._confluent.broker_configs(brokers, names)
 
     async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
-        await self._reassignments.check_brokers()
-        return await self._fence.order(lambda: self._confluent.alter_topic_configs(changes))
+        return await self._fence.order(lambda: self._checked(lambda: self._confluent.alter_topic_configs(changes)))
 
     async def alter_broker_configs(
         self, changes: Mapping[BrokerId, Collection[ConfigChange]]
     ) -> dict[BrokerId, str | None]:
-        await self._reassignments.check_brokers(changes)
-        return await self._fence.order(lambda: self._confluent.alter_broker_configs(changes))
+        return await self._fence.order(
+            lambda: self._checked(lambda: self._confluent.alter_broker_configs(changes), changes)
+        )
 
     async def log_dirs(self, brokers: Collection[BrokerId]) -> Answers[BrokerId, tuple[LogDir, ...], BrokerId]:
         await self._reach()
@@ -156,6 +158,11 @@ class _Admin:
             refused = {tp: AlterCode.IN_FLIGHT for tp, to in orders.items() if to is not None and tp in in_flight}
         sent = {tp: replicas for tp, replicas in orders.items() if tp not in refused}
         return refused | await self._reassignments.alter(sent)
+
+    async def _checked(self, send: Callable[[], Awaitable[T]], concerned: Collection[BrokerId] = ()) -> T:
+        """An order of librdkafka, unless a broker belongs to another cluster."""
+        await self._reassignments.check_brokers(concerned)
+        return await send()
 
     async def _reach(self) -> None:
         """Connect with librdkafka first: it reports at once why that fails, kafka-python only that it timed out."""

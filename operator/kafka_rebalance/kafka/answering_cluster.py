@@ -16,8 +16,8 @@ _REFUSED_SECONDS = 60.0
 """How long no order is sent after two ids were seen."""
 _BELIEVED_SECONDS = 60.0
 """How long a broker is not asked again: whether or not it has answered."""
-_MOST = 50
-"""Brokers that are asked before one order, above those that the order names."""
+_MOST = 12
+"""Brokers that are asked before one order, above those that it concerns. Brokers that hang must leave threads free."""
 
 _Address = tuple[BrokerId, str, int]
 

@@ -49,7 +49,7 @@ class TestAsked:
         concerned = [BrokerId(n) for n in range(100, 160)]
         asked = cluster.to_ask(concerned)
         assert asked[:60] == concerned
-        assert len(asked) == 110
+        assert len(asked) == 72
 
 
 class TestTwoIds:
