@@ -111,6 +111,18 @@ class TestForward:
         await operator.until_closed()
         assert (operator.run.outcome, kafka.states[TP].leader) == ("Succeeded", 1)
 
+    @pytest.mark.parametrize("answers", [1, 2])
+    async def test_as_if_another_tool_had_changed_the_partition(self, answers):
+        """The answer is from before another tool moved it to where the plan begins."""
+        kafka = Behind((1, 2, 4, 5), t=[[4, 5]])
+        kafka.assign("t", 0, 1)
+        operator = OperatorInMemory(kafka)
+        operator.assign(("t", 0, [2]), approval={"policy": "Automatic", "driftBudget": 100})
+        await operator.until_true(lambda: operator.run is not None)
+        kafka.answers = answers
+        await operator.until_closed()
+        assert (operator.run.outcome, kafka.lists("t")) == ("Succeeded", [[2]])
+
     async def test_a_run_that_has_sent_all_calls_itself(self):
         """It does not wait."""
         operator = OperatorInMemory(Behind((1, 2), t=[[1]]))
@@ -156,6 +168,22 @@ class TestBack:
         operator.kafka.answers = answers
         await operator.until_true(lambda: not operator.engine.rebalances)
         assert operator.kafka.lists("t") == [[1]] * 12
+
+    @pytest.mark.parametrize("answers", [1, 2, 6])
+    async def test_deletion_as_if_another_tool_had_changed_a_partition(self, answers):
+        """Its records would be deleted, and the partition would keep the replica that it has too many."""
+        kafka = Behind((1, 2, 4, 5), t=[[4, 5], *[[1]] * 11])
+        kafka.assign("t", 0, 1)
+        operator = OperatorInMemory(kafka)
+        several = [("t", number, [2]) for number in range(12)]
+        operator.assign(*several, execution={"parallelPartitionCount": 1}, throttle={"unlimited": True})
+        await operator.until_true(lambda: [2] in kafka.lists("t"))
+        operator.delete()
+        await operator.round()
+        assert kafka.lists("t")[0] == [2, 1]
+        kafka.answers = answers
+        await operator.until_true(lambda: not operator.engine.rebalances)
+        assert kafka.lists("t") == [[1]] * 12
 
     @pytest.mark.parametrize("policy", ["Rollback", "Revert"])
     async def test_a_deletion_that_has_sent_all_calls_itself(self, policy):

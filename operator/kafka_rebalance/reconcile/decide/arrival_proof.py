@@ -2,7 +2,8 @@
 
 A broker that was paused can answer with outdated metadata. Such an answer may show a partition at its place before this
 run, or before an earlier run. So a reading proves an arrival only if the run itself has sent the call: Kafka executes
-each call that it has accepted, and until then the controller lists a reassignment.
+each call that it has accepted, and until then the controller lists a reassignment. For the same reason one reading does
+not prove that another tool has changed a partition.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -10,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove
 from kafka_rebalance.kafka.ports import CALL_SECONDS
 from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
@@ -21,18 +23,24 @@ A broker that hung for a minute has passed its call on (recorded). One that is d
 """
 SECOND_READING_SECONDS = 2.0
 """Within this time, a resumed broker has updated its metadata."""
+_CHANGED_BY_OTHERS = {Reason.DRIFTED, Reason.TOPIC_RECREATED}
+"""Why a partition is left alone after a single reading."""
 
 
 def proof_seconds(rebalance: RebalanceView) -> float:
     """How long; 0: the last reading is enough."""
-    done = rebalance.assessment.statuses.within(MovePhase.DONE)
+    statuses = rebalance.assessment.statuses
+    done = statuses.within(MovePhase.DONE)
     arrived = [move for move in rebalance.record.moves if move.tp in done]
+    left_alone = any(status.reason in _CHANGED_BY_OTHERS for status in statuses.within(MovePhase.SKIPPED).values())
     if not going_back(rebalance):
-        return SECOND_READING_SECONDS if any(_without_a_call(rebalance, move) for move in arrived) else 0.0
+        unproved = left_alone or any(_without_a_call(rebalance, move) for move in arrived)
+        return SECOND_READING_SECONDS if unproved else 0.0
     if any(move.first_call not in {(), move.origin} for move in arrived) or _back_in_log_dirs(rebalance):
         # Kafka may still execute a first call without an answer. After the end, nothing would move the partition back.
         return CALL_SECONDS
-    if all(move.tp in rebalance.memory.led_back or move.first_call == move.origin for move in arrived):
+    led_back = rebalance.memory.led_back
+    if not left_alone and all(move.tp in led_back or move.first_call == move.origin for move in arrived):
         return 0.0
     # Records are deleted at the end. A revert leaves completed moves in place, so a shorter wait is enough.
     wholly = rebalance.assessment.judgement.direction is Direction.ROLLBACK
