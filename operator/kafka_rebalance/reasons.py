@@ -140,7 +140,7 @@ class Reason(StrEnum):
     TOPIC_RECREATED = "TopicRecreated", "the topic was deleted and created again since the plan was made"
     METADATA_MISSING = "MetadataMissing", "no broker returned the partition's metadata or topic configs; retried"
     TOPIC_FORBIDDEN = "TopicForbidden", "Kafka does not allow the operator to read the topic or its configs; retried"
-    METADATA_STALE = "MetadataStale", "metadata still shows replicas that a cancel has removed; read again"
+    METADATA_STALE = "MetadataStale", "metadata does not show an earlier call yet; read again"
     CANCELLING = "Cancelling", "the reassignment in flight is being cancelled"
     TARGET_BROKER_UNAVAILABLE = "TargetBrokerUnavailable", "a broker which receives a copy is fenced or not registered"
     REPLICA_NOT_IN_SYNC = "ReplicaNotInSync", "a replica that stays is out of sync, so Kafka does not complete the step"

@@ -142,6 +142,8 @@ class Sending:
             await self._log_dirs.place(rebalance, covered, cluster)
             if await self._submitting.submit(rebalance, covered, cluster):
                 sent, self.sent_at = True, self._clock.monotonic()
+        for rebalance in running:
+            rebalance.assessment = replace(rebalance.assessment, doubted=self._submitting.doubted(rebalance))
         in_turn = self._turns.of("log dirs", self._served(acting))
         return await self._log_dirs.move(in_turn, running, look.log_dirs, cluster, self._throttle) or sent
 

@@ -83,6 +83,16 @@ class TestNextCall:
         await rounds_until(operator, "Undone")
         assert (kafka.begun, kafka.lists("t")) == ([(2, True), (3, True)], [[1, 2, 3]])
 
+    async def test_the_status_says_what_it_waits_for(self):
+        operator = OperatorInMemory(BehindAfter([1, 2, 5], 9, (1, 2, 3, 4, 5), t=[[1, 2, 3]]))
+        operator.assign(("t", 0, [1, 4, 5]), execution={"parallelReplicaCount": 1}, throttle=SLOW)
+        await operator.until("Succeeded")
+        operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
+        waiting = "MetadataStale (1, e.g. t-0: metadata does not show its last call yet"
+        await operator.until_true(lambda: operator.state == "Undoing" and waiting in operator.message)
+        await operator.until_true(lambda: waiting not in operator.message)
+        await rounds_until(operator, "Undone")
+
 
 class TestForward:
     @pytest.mark.parametrize("answers", [1, 2])

@@ -35,11 +35,14 @@ class LastCalls:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._called: dict[TopicPartition, _LastCall] = {}
+        self.doubted: set[TopicPartition] = set()
+        """The partitions that wait, as of the last question about each: no reading shows their last call."""
 
     def note(self, calls: Mapping[TopicPartition, Replicas | None], cluster: ClusterState) -> None:
         """These are sent now; None: a cancellation. ``cluster``: the reading before them."""
         now = self._clock.monotonic()
         self._called = {tp: last for tp, last in self._called.items() if now - last.sent_at < HUNG_SECONDS}
+        self.doubted &= self._called.keys()
         known = cluster.partitions
         self._called |= {tp: _LastCall(now, call, known[tp]) for tp, call in calls.items() if tp in known}
 
@@ -54,6 +57,11 @@ class LastCalls:
         Call it once for each reading from which a call of the partition was chosen. If the readings between two of
         these were not asked about for ``BELIEVED_SECONDS``, the first one no longer counts.
         """
+        may_be_called = self._is_believed(tp, cluster)
+        (self.doubted.discard if may_be_called else self.doubted.add)(tp)
+        return may_be_called
+
+    def _is_believed(self, tp: TopicPartition, cluster: ClusterState) -> bool:
         last, state = self._called.get(tp), cluster.partitions.get(tp)
         now = self._clock.monotonic()
         if last is None or state is None or now - last.sent_at >= HUNG_SECONDS:

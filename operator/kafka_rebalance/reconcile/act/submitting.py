@@ -8,6 +8,7 @@ from structlog.contextvars import bound_contextvars
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
+from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.kafka.ports import AlterCode, KafkaWriter
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
@@ -95,6 +96,12 @@ class Submitting:
     def refused(self, rebalance: Rebalance) -> bool:
         """Whether Kafka did not permit the last orders of this rebalance."""
         return rebalance.memory.problem is not None and rebalance.memory.problem.stage == _STAGE
+
+    def doubted(self, rebalance: Rebalance) -> frozenset[TopicPartition]:
+        """The partitions of the rebalance that wait for a reading which shows their last call."""
+        statuses = rebalance.assessment.statuses.by_partition
+        found = ((tp, statuses.get(tp)) for tp in self._last_calls.doubted)
+        return frozenset(tp for tp, status in found if status is not None and status.phase is MovePhase.READY)
 
 
 def _forget_led_back(rebalance: Rebalance, orders: Orders) -> None:

@@ -114,6 +114,7 @@ def _of_assessment(labels: tuple[str, ...], found: Assessment) -> Iterator[Sampl
     held[MovePhase.WAITING, Reason.DISK_FULL] += len(found.no_room) + len(found.dir_full)
     held[MovePhase.WAITING, Reason.THROTTLE_LIST_FULL] += len(found.list_full)
     held[MovePhase.WAITING, Reason.CAPACITY_LIMIT_REACHED] += len(found.at_limit)
+    held[MovePhase.WAITING, Reason.METADATA_STALE] += len(found.doubted)
     for (phase, reason), count in held.items():
         if count:
             yield Sample("held_partitions", (*labels, phase.value, _known(reason)), count)

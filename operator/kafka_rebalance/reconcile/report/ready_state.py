@@ -24,6 +24,7 @@ from kafka_rebalance.units import format_bytes
 _LIST_FULL = (
     f"the lists of throttled replicas of its topic hold at most {MOST_BYTES} bytes; it starts when listed ones arrive"
 )
+_LAST_CALL = "metadata does not show its last call yet; it is called again when it does, or after ten seconds"
 
 
 def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[ReadySummary, str, str]:
@@ -99,6 +100,7 @@ def waiting_summary(assessment: Assessment) -> str:
     reasons += [(Reason.THROTTLE_LIST_FULL, tp, _LIST_FULL) for tp in sorted(assessment.list_full)]
     at_limit = sorted(assessment.at_limit.items())
     reasons += [(Reason.CAPACITY_LIMIT_REACHED, tp, _at_limit(key)) for tp, key in at_limit]
+    reasons += [(Reason.METADATA_STALE, tp, _LAST_CALL) for tp in sorted(assessment.doubted)]
     counts = Counter(reason for reason, _, _ in reasons)
     examples: dict[str, str] = {}
     for reason, tp, message in reasons:

@@ -174,7 +174,7 @@ class Assessment:
 
     ``sent``: partitions for which the last round has sent an order. ``no_room``: partitions held back by nothing but
     the disk of the broker named; ``list_full``: by nothing but a list of throttled replicas without room for them;
-    ``at_limit``: by the limit of the rate named.
+    ``at_limit``: by the limit of the rate named; ``doubted``: until a reading shows their last call.
     ``log_dirs``: the replicas that move between log dirs; ``dir_full``: those held back only by a full log dir.
     """
 
@@ -189,6 +189,7 @@ class Assessment:
     no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
     list_full: frozenset[TopicPartition] = frozenset()
     at_limit: Mapping[TopicPartition, RateKey] = field(default_factory=dict)
+    doubted: frozenset[TopicPartition] = frozenset()
     log_dirs: LogDirStatuses = field(default_factory=LogDirStatuses)
     dir_full: frozenset[ReplicaKey] = frozenset()
     advance: Advance = Advance()
@@ -216,7 +217,8 @@ class Assessment:
             return self
         teardown = replace(self.teardown, barrier=None)
         none = frozenset[TopicPartition]()
-        kept = replace(self, run=run, replanning=None, teardown=teardown, step_block=None, sent=none, list_full=none)
+        kept = replace(self, run=run, replanning=None, teardown=teardown, step_block=None)
+        kept = replace(kept, sent=none, list_full=none, doubted=none)
         if run is not None:
             kept = replace(kept, log_dirs=LogDirStatuses(), dir_full=frozenset())
             return replace(kept, judgement=Judgement(), no_room={}, at_limit={}, advance=Advance(), drain=None)
