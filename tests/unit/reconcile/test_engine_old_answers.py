@@ -3,6 +3,7 @@
 The list of reassignments comes from the controller and is never outdated.
 """
 
+import asyncio
 import copy
 from dataclasses import replace
 
@@ -156,7 +157,31 @@ class TestForward:
         assert kafka.flying == {"t-1"}
 
 
+class BehindWhilePlanning(Behind):
+    """``planning``: whether this task makes a plan; the first answer that it gets is an old one."""
+
+    async def describe_partitions(self, topics=None, listed=None):
+        if self.planning() and topics is None:
+            self.answers, self.planning = 1, lambda: False
+        return await super().describe_partitions(topics, listed)
+
+
 class TestBack:
+    async def test_to_the_origin_that_a_new_plan_keeps(self):
+        """Another tool seems to have moved the partition since the run did: the answer is from before both."""
+        kafka = BehindWhilePlanning((1, 2, 3, 4, 5), t=[[4], [1]])
+        kafka.planning, kafka.slow = lambda: False, {3}
+        kafka.assign("t", 0, 1)
+        operator = OperatorInMemory(kafka)
+        operator.assign(("t", 0, [2]), ("t", 1, [3]), throttle={"unlimited": True})
+        await operator.until_true(lambda: kafka.lists("t")[0] == [2])
+        first, kafka.planning = operator.run, lambda: asyncio.current_task() is operator.rebalance.memory.planning
+        operator.edit(topics={"include": ["t", "u"]})
+        await operator.until_true(lambda: operator.run.planning_hash != first.planning_hash)
+        operator.delete()
+        await operator.until_true(lambda: not operator.engine.rebalances)
+        assert kafka.lists("t") == [[1], [1]]
+
     @pytest.mark.parametrize("answers", [1, 2, 3, 6])
     async def test_undo(self, answers):
         operator = OperatorInMemory(Behind((1, 2), t=[[1]]))

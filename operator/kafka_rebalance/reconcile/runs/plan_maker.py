@@ -191,7 +191,7 @@ class PlanMaker:
         partitions = _planned_from(read, flying, back, let_go)
         selected = await matched(lambda: select(spec, partitions), self._matching_turn)
         pinned = await matched(lambda: pinned_topics(spec, selected), self._matching_turn) if spec.topics.pinned else ()
-        theirs = moved_by_others(work.sent, partitions)
+        theirs = moved_by_others(work.sent, partitions, self._known())
         origins = {tp: origin for tp, origin in work.origins.items() if tp not in theirs}
         earlier = (*(move for move in work.sent if move.tp not in theirs), *moves_of(work.inherited.values()))
         refuse_stale(earlier, partitions)

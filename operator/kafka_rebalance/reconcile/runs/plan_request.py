@@ -202,9 +202,26 @@ def refuse_stale(earlier: Iterable[PartitionMove], partitions: Mapping[TopicPart
 
 
 def moved_by_others(
+    sent: Collection[PartitionMove],
+    partitions: Mapping[TopicPartition, PartitionState],
+    known: Mapping[TopicPartition, PartitionState],
+) -> frozenset[TopicPartition]:
+    """The partitions that the run has moved and others have moved elsewhere since: they are not the run's any more.
+
+    Transient("MetadataStale") while ``known``, the reading of the rounds, does not show the same. A broker may answer
+    with metadata from before the run, and the origin of a partition would be lost by that.
+    """
+    theirs = _elsewhere(sent, partitions)
+    if doubted := theirs - _elsewhere(sent, known):
+        tp = min(doubted)
+        message = f"{tp} shows {list(partitions[tp].replicas)}, and something else just before; reading again"
+        raise Transient(Reason.METADATA_STALE, message, 1.0)
+    return theirs
+
+
+def _elsewhere(
     sent: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]
 ) -> frozenset[TopicPartition]:
-    """The partitions that the run has moved and others have moved elsewhere since: they are not the run's any more."""
     found = ((move, partitions.get(move.tp)) for move in sent)
     return frozenset(
         move.tp
