@@ -14,7 +14,7 @@ Whether a partition has begun is seen from its list, so a restart changes nothin
 is no risk: what this call takes is still counted where its partition stands in the order.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kafka_rebalance.errors import Refused
@@ -109,11 +109,13 @@ def held_back(
     statuses: Mapping[TopicPartition, PartitionStatus],
     partitions: Mapping[TopicPartition, PartitionState],
     direction: Direction,
+    no_room: Collection[TopicPartition] = (),
 ) -> dict[TopicPartition, RateKey]:
     """The ready partitions that may not begin now, each with a rate that has no room for it.
 
     A rollback never stops because of that. If nothing goes on in it, the first one may begin: after an edit its run may
-    go back to lists for which no order is known.
+    go back to lists for which no order is known, and what it would begin with may have ``no_room`` on a disk, or in a
+    list of throttled replicas, until another partition has moved.
     """
     if direction is Direction.REVERT:
         return {}
@@ -134,7 +136,8 @@ def held_back(
         lacking = next((key for key, more in takes.items() if more > free[key]), None)
         if status.phase is MovePhase.READY and lacking is not None:
             held[path.tp] = lacking
-        goes_on |= status.phase is MovePhase.IN_FLIGHT or (status.phase is MovePhase.READY and lacking is None)
+        begins = status.phase is MovePhase.READY and lacking is None and path.tp not in no_room
+        goes_on |= begins or status.phase is MovePhase.IN_FLIGHT
         if status.phase is not MovePhase.SKIPPED:
             for key, more in takes.items():
                 free[key] -= more

@@ -45,10 +45,10 @@ def state(number, replicas, leader=None, adding=()):
     return PartitionState(tp(number), "", held, frozenset(held), leader, replicas_of(*adding))
 
 
-def held(made, states, phases=None, direction=Direction.FORWARD):
+def held(made, states, phases=None, direction=Direction.FORWARD, **more):
     """What may not begin: partition -> broker. Statuses: ready, unless ``phases`` has another one."""
     found = {s.tp: PartitionStatus((phases or {}).get(s.tp.partition, MovePhase.READY)) for s in states}
-    rows = held_back(rate_order(made), found, {s.tp: s for s in states}, direction)
+    rows = held_back(rate_order(made), found, {s.tp: s for s in states}, direction, **more)
     return {row.partition: rate.broker for row, rate in rows.items()}
 
 
@@ -153,6 +153,13 @@ class TestBack:
         arrived = [state(0, [1]), state(1, [2])]
         assert held(made, arrived, direction=Direction.ROLLBACK) in ({0: 2}, {1: 1})
         assert held(made, arrived, direction=Direction.FORWARD) == {}
+
+    def test_nor_because_of_a_limit_and_a_full_disk(self):
+        """The one that would make room cannot move before the one that is held back has left its new broker."""
+        arrived = [state(0, [1]), state(1, [2])]
+        assert held(SWAP, arrived, direction=Direction.ROLLBACK, no_room={tp(0)}) == {}
+        assert held(SWAP, arrived, {0: MovePhase.IN_FLIGHT}, Direction.ROLLBACK, no_room={tp(0)}) == {1: 1}
+        assert held(SWAP, [state(0, [2]), state(1, [1])], no_room={tp(1)}) == {0: 1}
 
     def test_a_revert_begins_nothing(self):
         assert held(SWAP, [state(0, [1]), state(1, [2])], direction=Direction.REVERT) == {}

@@ -100,7 +100,9 @@ def _held(rebalance: RebalanceView, run: LoadedRun, cluster: ClusterState) -> Ma
     judgement = rebalance.assessment.judgement
     if run.rate_order is None or judgement.direction is None:
         return {}
-    return held_back(run.rate_order, judgement.statuses.by_partition, cluster.partitions, judgement.direction)
+    no_room = rebalance.assessment.no_room.keys() | rebalance.assessment.list_full
+    statuses, direction = judgement.statuses.by_partition, judgement.direction
+    return held_back(run.rate_order, statuses, cluster.partitions, direction, no_room)
 
 
 def _arrived_since(
