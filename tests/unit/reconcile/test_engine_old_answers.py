@@ -60,6 +60,15 @@ class BehindAfter(Behind):
         return await super().alter_reassignments(orders)
 
 
+class BehindWhilePlanning(Behind):
+    """``planning``: whether this task makes a plan; the first answer that it gets is an old one."""
+
+    async def describe_partitions(self, topics=None, listed=None):
+        if self.planning() and topics is None:
+            self.answers, self.planning = 1, lambda: False
+        return await super().describe_partitions(topics, listed)
+
+
 async def rounds_until(operator, outcome):
     """The number of rounds (of a second) until the run ends in this state."""
     for rounds in range(40):
@@ -134,6 +143,20 @@ class TestForward:
         await operator.until_closed()
         assert (operator.run.outcome, kafka.lists("t")) == ("Succeeded", [[2]])
 
+    @pytest.mark.parametrize("strategy", ["Assignment", "MinimalMovement"])
+    async def test_a_plan_without_moves(self, strategy):
+        """The answer shows the partition where it is to go; another tool has moved it since."""
+        kafka = BehindWhilePlanning((1, 2), t=[[1], [2]])
+        kafka.assign("t", 1, 1)
+        operator = OperatorInMemory(kafka)
+        if strategy == "Assignment":
+            operator.assign(("t", 0, [1]), ("t", 1, [2]))
+        else:
+            operator.apply()
+        kafka.planning = lambda: asyncio.current_task() is operator.rebalance.memory.planning
+        await operator.until_closed()
+        assert (operator.run.outcome, kafka.lists("t")) == ("Succeeded", [[1], [2]])
+
     async def test_a_run_that_has_sent_all_calls_itself(self):
         """It does not wait."""
         operator = OperatorInMemory(Behind((1, 2), t=[[1]]))
@@ -155,15 +178,6 @@ class TestForward:
         operator.edit(topics={"include": ["t", "u"]})
         await operator.until_true(lambda: [3] in kafka.lists("t"))
         assert kafka.flying == {"t-1"}
-
-
-class BehindWhilePlanning(Behind):
-    """``planning``: whether this task makes a plan; the first answer that it gets is an old one."""
-
-    async def describe_partitions(self, topics=None, listed=None):
-        if self.planning() and topics is None:
-            self.answers, self.planning = 1, lambda: False
-        return await super().describe_partitions(topics, listed)
 
 
 class TestBack:

@@ -48,6 +48,7 @@ from kafka_rebalance.reconcile.runs.plan_request import (
     PlanInputs,
     make_plan,
     moved_by_others,
+    refuse_outdated,
     refuse_stale,
     still_copied,
     with_earlier_moves,
@@ -199,6 +200,8 @@ class PlanMaker:
         dirs = await self._admin.log_dirs(tuple(info.brokers))
         basis = _PlanBasis(partitions, selected, pinned, dirs, work, origins)
         made, spent, model = await self._solved(rebalance.desired, spec, info, basis)
+        if not (made.changed or made.elections):
+            refuse_outdated(selected, read, self._known())
         kept = (*earlier, *await moves_to_keep(self._stores, rebalance, made))
         made = await asyncio.to_thread(with_earlier_moves, made, kept, partitions, let_go)
         topics = await asyncio.to_thread(_topics_of, partitions)

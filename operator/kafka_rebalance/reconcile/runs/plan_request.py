@@ -201,6 +201,23 @@ def refuse_stale(earlier: Iterable[PartitionMove], partitions: Mapping[TopicPart
             raise Transient(Reason.METADATA_STALE, f"{move.tp} still shows {list(state.replicas)}; reading again", 1.0)
 
 
+def refuse_outdated(
+    selected: Iterable[TopicPartition],
+    read: Mapping[TopicPartition, PartitionState],
+    known: Mapping[TopicPartition, PartitionState],
+) -> None:
+    """Transient("MetadataStale") if ``known``, the reading of the rounds, shows one of these otherwise.
+
+    For a plan that moves nothing: a run ends with it at once, and nothing shows that it was made from old metadata.
+    """
+    for tp in selected:
+        one, other = read.get(tp), known.get(tp)
+        if one is None or other is None or one is other or (one.replicas, one.leader) == (other.replicas, other.leader):
+            continue
+        message = f"{tp} shows {list(one.replicas)}, and something else just before; reading again"
+        raise Transient(Reason.METADATA_STALE, message, 1.0)
+
+
 def moved_by_others(
     sent: Collection[PartitionMove],
     partitions: Mapping[TopicPartition, PartitionState],
