@@ -120,7 +120,7 @@ class Judge:
                 self._throttled(what, tp, to, seen, run, client)
             self.ours[tp] = run.uid
             if not client.basis.late:
-                self._capped(what, run)
+                self._capped(what, run, {tp} if set(to) - set(seen.replicas) else set())
 
     def _fenced(self, process, what):
         """A call of a container that was killed may arrive after its next start, which takes the Lease at once."""
@@ -142,11 +142,14 @@ class Judge:
     def _note_end(self, run):
         """A success keeps its cordons, even if its resource is edited or deleted before its status says so.
 
-        An abandoned run leaves its cordons too. The record may no longer name the brokers, if the cluster of the run is
-        not known. What was taken over goes back to where it was before both, until a run of the successor has ended.
+        An abandoned run leaves its cordons too, and so does one whose cluster has got another owner: its record no
+        longer names the brokers. What was taken over goes back to where it was before both, until a run of the
+        successor has ended.
         """
         key = run.uid, run.run_id
         if run.open:
+            if run.unproved:  # another owner has got the cluster, and the log names the brokers
+                self.emptied.update(self.cordoned.get(key, ()))
             self.cordoned[key] = run.cordoned
             return
         self.log_dirs.ended(run)
@@ -242,8 +245,9 @@ class Judge:
             if f"{tp.partition}:{b}" not in entries or (b, FOLLOWER_RATE) not in values:
                 self.breach(f"{what}: the copy to {b} is not throttled")
 
-    def _capped(self, what, run):
-        flying = {tp for tp, uid in self.ours.items() if uid == run.uid and self._flies(tp)}
+    def _capped(self, what, run, begun):
+        """``begun``: what this order sets in flight."""
+        flying = {tp for tp, uid in self.ours.items() if uid == run.uid and self._flies(tp)} | begun
         most = self.most(self.caps[run.uid], 100)
         if len(flying) > most:
             self.breach(f"{what}: {len(flying)} partitions in flight, and {_P} is {most}")

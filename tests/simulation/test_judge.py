@@ -137,6 +137,56 @@ class TestCancels:
         assert broken_by(3, "b", undo) == []
 
 
+class TestLimits:
+    """The run b has parallelPartitionCount 1, and t-1 is in flight if this is given; it copies t-0."""
+
+    OTHER = TopicPartition("t", 1)
+
+    def broken(self, *, flies):
+        async def judged():
+            ordered = await Ordered(3, "b").stored()
+            at_rest = replace(ordered.state, replicas=replicas_of(2), adding=())
+            other = ordered.state if flies else at_rest
+            ordered.kafka = SimpleNamespace(dead={}, states={TP: at_rest, self.OTHER: replace(other, tp=self.OTHER)})
+            ordered.client.basis = SimpleNamespace(read={TP: (at_rest, 0.0)}, resource="n/b", since=0.0, late=False)
+            judge = ordered.judge
+            judge.edited_throttle, judge.ours = True, {self.OTHER: "b"}
+            judge.statuses.edited(ordered.bodies["b"])
+            judge.cap("b", {"parallelPartitionCount": 1})
+            judge.ordered(ordered.client, TP, replicas_of(2, 3), at_rest, AlterCode.OK)
+            return [said for said in judge.broken if "in flight" in said]
+
+        return in_simulated_time(judged())
+
+    def test_count_the_copy_that_begins(self):
+        assert self.broken(flies=True) == ["t-0 -> [2, 3]: 2 partitions in flight, and parallelPartitionCount is 1"]
+
+    def test_do_not_count_what_has_arrived(self):
+        assert self.broken(flies=False) == []
+
+
+class TestCordons:
+    """The run a has cordoned broker 5, and loses this record."""
+
+    def left(self, **change):
+        """The brokers that may stay cordoned."""
+
+        async def judged():
+            ordered = await Ordered(3, "a").stored()
+            run = replace(await RunStore(ordered.kube).load("a"), cordoned=replicas_of(5))
+            for recorded in (run, replace(run, cordoned=(), **change)):
+                ordered.judge._note_end(recorded)
+            return ordered.judge.emptied
+
+        return in_simulated_time(judged())
+
+    def test_stay_if_another_owner_has_got_the_cluster(self):
+        assert self.left(unproved=True) == {5}
+
+    def test_are_removed_otherwise(self):
+        assert self.left() == set()
+
+
 class TestOrigins:
     """A run sends its first call for a partition. Its origin has the brokers 1 and 2."""
 

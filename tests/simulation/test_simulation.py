@@ -51,6 +51,9 @@ FAILED_ONCE_WITH_MORE_FAULTS = {
     59: "the ledger forgot a rate that others had set, while a call of a killed operator had yet to be executed",
     67: "the judge: a rebalance waits for good for a topic that the operator may not read, and says so",
 }
+FAILED_ONCE_WITH_OVERLAPPING = {
+    113: "the judge: a run lost its cordons because another owner had got the cluster, whose only topic was deleted",
+}
 
 
 @pytest.mark.parametrize(("kind", "first"), RANGES, ids=str)
@@ -65,8 +68,9 @@ def test_no_rule_is_broken(kind, first):
         (Kind.USUAL, FAILED_ONCE),
         (Kind.LOG_DIRS, FAILED_ONCE_WITH_LOG_DIRS),
         (Kind.MORE_FAULTS, FAILED_ONCE_WITH_MORE_FAULTS),
+        (Kind.OVERLAPPING, FAILED_ONCE_WITH_OVERLAPPING),
     ],
-    ids=("usual", "log dirs", "more faults"),
+    ids=("usual", "log dirs", "more faults", "overlapping"),
 )
 def test_seeds_that_failed_once(kind, seeds):
     """It does not fail again."""
