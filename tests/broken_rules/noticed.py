@@ -36,8 +36,12 @@ SEARCHES = (
     Search("no-null-below-min-insync", Kind.OVERLAPPING, "S8"),
     Search("sent-or-not", Kind.OVERLAPPING),
     Search("in-flight-only-null", Kind.OVERLAPPING),
+    Search("moved-by-others", Kind.OVERLAPPING),
+    Search("parallel-partitions", Kind.USUAL),
+    Search("throttle-of-the-next-copies", Kind.USUAL),
     Search("approved-plan", Kind.MORE_FAULTS),
     Search("ledger-before-write", Kind.USUAL),
+    Search("rate-from-before", Kind.USUAL),
     Search("log-dir-rollback", Kind.LOG_DIRS),
     Search("log-dir-limit", Kind.LOG_DIRS),
 )

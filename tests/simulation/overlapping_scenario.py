@@ -1,11 +1,15 @@
 """Several rebalances that want the same partitions. These events use a separate random stream."""
 
+import random
+
 from tests.simulation.conditions import ready
 from tests.simulation.process import at_once
 from tests.simulation.scenario import Scenario
 
 from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION, REBALANCES
 from kafka_rebalance.kube.store import RunStore
+
+_KEPT_BY_ANOTHER_PLAN = ("kafka", "topics", "execution", "deletionPolicy")
 
 
 class OverlappingScenario(Scenario):
@@ -30,6 +34,7 @@ class OverlappingScenario(Scenario):
             (3, self.originals_die),
         ]
         self._kill_before_order = False
+        self._other_plan_draw = random.Random(f"other plan {world.seed}")
 
     def prepare(self):
         super().prepare()
@@ -37,6 +42,8 @@ class OverlappingScenario(Scenario):
             self.create()
         if self.more_draw.random() < 0.4:
             self.world.note(f"*** {self.originals_die()}")
+        if self._other_plan_draw.random() < 0.3:
+            self.world.loop.create_task(self._other_plan_instead())
 
     def spec(self):
         spec = super().spec()
@@ -79,6 +86,39 @@ class OverlappingScenario(Scenario):
         other = {"topics": {"include": elsewhere}} if elsewhere else {"strategy": "PreferredLeaders"}
         self._delete_if_there(key)
         return f"something else is wanted: {self.create(key[1], kept | other)}"
+
+    async def _other_plan_instead(self):
+        """A run that has moved partitions is deleted, and another rebalance is created that moves only some of them.
+
+        It selects all of the topics, so only its plan says that it does not take the rollback over.
+        """
+        for _ in range(300):
+            await self.world._sleep(0.2)
+            chances = [(key, broker) for key, moved in self._moving() for broker in self._held_by_some(key, moved)]
+            if chances:
+                key, broker = self._other_plan_draw.choice(chances)
+                kept = {name: self.world.kube.resources[key]["spec"][name] for name in _KEPT_BY_ANOTHER_PLAN}
+                other = {"strategy": "ForcedMovesOnly", "brokers": {"decommission": [broker]}}
+                told = self.create(key[1], kept | other | {"approval": {"policy": "Automatic"}})
+                self.world.note(f"*** another plan is wanted: {told}")
+                self.world.loop.call_later(self._other_plan_draw.choice((0, 0, 0.5)), self._delete_if_there, key)
+                return
+
+    def _moving(self):
+        """The resources whose deletion rolls back, with the partitions that their runs have moved, as they were."""
+        for run in at_once(RunStore(self.world.kube).list_all()):
+            body, first = self.world.body_of(run.uid), self.world.judge.first.get((run.uid, run.run_id), {})
+            before = {tp: row for (tp, _), row in first.items() if tp in self.world.kafka.states}
+            moved = any(self.world.kafka.states[tp].replicas != row for tp, row in before.items())
+            if run.open and not run.undo and moved and body is not None and _rolls_back(body):
+                yield (REBALANCES, run.namespace, run.name), before
+
+    def _held_by_some(self, key, before):
+        """Brokers that hold a partition which the resource selects, and not all those that its run has moved."""
+        kafka, selected = self.world.kafka, self.world.kube.resources[key]["spec"]["topics"]["include"]
+        rows = {tp: before.get(tp, state.replicas) for tp, state in sorted(kafka.states.items())}
+        held = {b for tp, row in rows.items() if "t.*" in selected or tp.topic in selected for b in row}
+        return sorted(b for b in held & set(kafka.brokers) if any(b not in row for row in before.values()))
 
     def _delete_if_there(self, key):
         found = self.world.kube.resources.get(key)
@@ -203,3 +243,8 @@ class OverlappingScenario(Scenario):
             return None
         to = self.more_draw.sample(sorted(able), len(state.replicas))
         return f"others move {tp}, which is planned, to {to}: {kafka._alter(tp, to)}"
+
+
+def _rolls_back(body):
+    """Whether it is there, and its deletion moves back what it has moved."""
+    return "deletionTimestamp" not in body["metadata"] and body["spec"]["deletionPolicy"] == "Rollback"

@@ -88,6 +88,17 @@ EXECUTION_RULES = (
         ("tests/unit/execution/test_rollback.py::TestRollbackTarget::test_a_dead_original_is_never_added_back",),
     ),
     BrokenRule(
+        "moved-by-others",
+        "A partition that another tool has moved to other brokers is left alone, also by a rollback.",
+        "execution/partition_status.py",
+        "    if not move.known.issuperset(replicas):\n",
+        "    if not replicas:\n",
+        (
+            "tests/unit/execution/test_partition_status.py::TestLeftAlone::test_a_drifted_partition_is_skipped_and_its_replicas_named",
+            "tests/unit/reconcile/test_engine_drift.py::test_what_another_rebalance_has_left_alone_is_cancelled",
+        ),
+    ),
+    BrokenRule(
         "lowest-rate-binds",
         "Of several rates for one side of a broker the lowest is in force.",
         "execution/reassignment_throttle.py",

@@ -171,6 +171,16 @@ RECONCILE_RULES = (
         ("tests/unit/reconcile/test_engine_cordons.py::test_a_call_that_was_under_way_when_the_operator_was_killed",),
     ),
     BrokenRule(
+        "origins-of-both",
+        "A resource that has taken a run over moves back to where the partitions were before that run.",
+        "reconcile/runs/earlier_runs.py",
+        "origins = inherited if begun is None else",
+        "origins = {} if begun is None else",
+        (
+            "tests/unit/reconcile/test_engine_takeovers.py::TestRename::test_deleting_the_new_one_leads_to_before_the_old_one",
+        ),
+    ),
+    BrokenRule(
         "heir-waits",
         "A resource that takes a run over sends nothing before that run is closed.",
         "reconcile/rounds.py",
@@ -191,6 +201,17 @@ RECONCILE_RULES = (
         ),
     ),
     BrokenRule(
+        "throttle-of-the-next-copies",
+        "The throttle that is set before copies are sent covers these copies.",
+        "reconcile/sending.py",
+        "apply_claims(opened, cluster, submitted)",
+        "apply_claims(opened, cluster, {})",
+        (
+            "tests/unit/reconcile/test_engine_throttled_lists.py::TestRebalance::test_a_large_topic_moves_completely",
+            "tests/unit/reconcile/test_engine_throttle_refusals.py::TestNotAllowed::test_the_default_throttle_is_enough_to_stop_it",
+        ),
+    ),
+    BrokenRule(
         "ledger-before-write",
         "The original value of a throttle config is stored before it is overwritten.",
         "reconcile/throttle/throttle_keeper.py",
@@ -199,6 +220,16 @@ RECONCILE_RULES = (
         (
             "tests/unit/reconcile/throttle/test_cluster_throttle.py::TestOthers::test_after_a_restart_the_same_is_held",
             "tests/property/test_throttle_keeper.py::TestThrottleKeeper::test_everything_ends_as_it_was",
+        ),
+    ),
+    BrokenRule(
+        "rate-from-before",
+        "A rate that was set on the broker before the operator changed it is set again afterwards.",
+        "reconcile/throttle/broker_rates.py",
+        "    if before.dynamic and before.value is not None:\n        return ConfigChange(name",
+        "    if before.dynamic is None:\n        return ConfigChange(name",
+        (
+            "tests/unit/reconcile/throttle/test_throttle_keeper.py::TestInPlace::test_what_was_there_is_read_when_it_is_put_on_record",
         ),
     ),
     BrokenRule(
