@@ -37,6 +37,7 @@ SEARCHES = (
     Search("sent-or-not", Kind.OVERLAPPING),
     Search("in-flight-only-null", Kind.OVERLAPPING),
     Search("moved-by-others", Kind.OVERLAPPING),
+    Search("origins-of-both", Kind.OVERLAPPING),
     Search("parallel-partitions", Kind.USUAL),
     Search("throttle-of-the-next-copies", Kind.USUAL),
     Search("approved-plan", Kind.MORE_FAULTS),

@@ -106,6 +106,8 @@ class Judge:
             self.breach(f"{what}: sent before its origin is on record")
             return
         before = self.inherited[run.uid].get((tp, state.topic_id), state.replicas)
+        if not self.first[run.uid, run.run_id]:
+            self.begun.starts(what, run)
         if (tp, state.topic_id) not in self.first[run.uid, run.run_id]:
             self.begun.first_call(what, tp, seen, run, origin, client.basis.since)
         self.first[run.uid, run.run_id].setdefault((tp, state.topic_id), before)

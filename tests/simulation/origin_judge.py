@@ -7,6 +7,18 @@ class OriginJudge:
     def __init__(self, judge):
         self.judge = judge
 
+    def starts(self, what, run):
+        """A run that follows one that was taken over has the origins of both on record before its first call."""
+        recorded = self.judge._origins(run.uid, run.run_id)
+        for (tp, topic_id), before in self.judge.inherited.get(run.uid, {}).items():
+            state, origin = self.judge.world.kafka.states.get(tp), recorded.get(tp)
+            if run.undo or state is None or state.topic_id != topic_id or tp in self.judge.foreign:
+                continue
+            if origin is None or origin.replicas != before:
+                there = "nothing" if origin is None else list(origin.replicas)
+                known = f"{list(before)} before the run that was taken over, recorded: {there}"
+                self.judge.breach(f"{what}: {tp} was {known}")
+
     def first_call(self, what, tp, seen, run, origin, since):
         """A rollback leads back to what the partition was at this call, not to what it was when it was planned.
 

@@ -214,6 +214,35 @@ class TestOrigins:
         assert self.broken(1, 3, inherited={"a": {TP: (4,)}}) == []
 
 
+class TestInheritedOrigins:
+    """The run a follows one that it took over, before which t-0 had the brokers 1 and 2. It sends its first call."""
+
+    def broken(self, *recorded, changed=(), undo=False):
+        """By these origins on record; ``changed``: the partitions that others have changed."""
+        broken, run = [], SimpleNamespace(uid="a", run_id="run", undo=undo)
+        judge = SimpleNamespace(inherited={"a": {(TP, "id"): replicas_of(1, 2)}}, foreign=dict.fromkeys(changed, 0.0))
+        judge.world = SimpleNamespace(kafka=SimpleNamespace(states={TP: SimpleNamespace(topic_id="id")}))
+        on_record = {origin.tp: origin for origin in (Origin(TP, "id", replicas) for replicas in recorded)}
+        judge._origins = lambda _uid, _run_id: on_record
+        judge.breach = broken.append
+        OriginJudge(judge).starts("u-0 -> [3]", run)
+        return broken
+
+    def test_are_on_record(self):
+        assert self.broken(replicas_of(1, 2)) == []
+
+    @pytest.mark.parametrize(("recorded", "told"), [((), "nothing"), ((replicas_of(1, 3),), "[1, 3]")])
+    def test_are_missing(self, recorded, told):
+        said = f"u-0 -> [3]: t-0 was [1, 2] before the run that was taken over, recorded: {told}"
+        assert self.broken(*recorded) == [said]
+
+    def test_are_of_no_use_where_others_have_moved_the_partition(self):
+        assert self.broken(changed=[TP]) == []
+
+    def test_are_not_those_of_an_undo(self):
+        assert self.broken(undo=True) == []
+
+
 class TestTakeovers:
     """The resource b takes over from a, which has moved t-0, and another partition if it is given."""
 
