@@ -10,6 +10,7 @@ from itertools import chain, groupby
 from typing import Self
 
 from kafka_rebalance.model.load_outcome import LoadOutcome
+from kafka_rebalance.model.plan_totals import BrokerChange, PlanTotals
 from kafka_rebalance.model.rate_room import RateRoom
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
@@ -111,19 +112,6 @@ class Imbalance:
     least: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerChange:
-    """The replicas, their bytes and the preferred leaderships that a broker gets and gives."""
-
-    broker: BrokerId
-    replicas_in: int
-    replicas_out: int
-    bytes_in: int
-    bytes_out: int
-    leaders_in: int
-    leaders_out: int
-
-
 @dataclass(frozen=True)
 class Plan:
     """A plan with its certificate.
@@ -179,66 +167,51 @@ class Plan:
         """Bytes that are copied between log dirs."""
         return sum(move.size_bytes for move in self.log_dirs if move.copies)
 
-    @cached_property
+    @property
     def changed(self) -> int:
         """Number of partitions whose list changes."""
-        return sum(p.current != p.target for p in self.partitions)
+        return self._totals.changed
 
     @cached_property
     def elections(self) -> int:
         """Number of partitions whose list stays and whose preferred leader is elected."""
         return sum(p.elects for p in self.partitions)
 
-    @cached_property
+    @property
     def replica_moves(self) -> int:
         """Replicas placed on a broker that did not hold the partition."""
-        return sum(len(p.added) for p in self.partitions)
+        return self._totals.replica_moves
 
-    @cached_property
+    @property
     def leader_moves(self) -> int:
         """Partitions whose preferred leader changes."""
-        return sum(p.leader_moves for p in self.partitions)
+        return self._totals.leader_moves
 
-    @cached_property
+    @property
     def data_to_move_bytes(self) -> int:
         """Bytes that new copies have to fetch."""
-        return sum(p.size_bytes * len(p.added) for p in self.partitions)
+        return self._totals.data_to_move_bytes
 
     @cached_property
     def bytes_copied(self) -> tuple[dict[BrokerId, int], dict[BrokerId, int], dict[BrokerId, int]]:
         """Bytes that are copied into each broker, out of each (the old leaders), and between the log dirs of each."""
-        into: defaultdict[BrokerId, int] = defaultdict(int)
-        out_of: defaultdict[BrokerId, int] = defaultdict(int)
         between: defaultdict[BrokerId, int] = defaultdict(int)
-        for p in self.partitions:
-            for broker in p.added:
-                into[broker] += p.size_bytes
-                out_of[p.current[0]] += p.size_bytes
         for move in self.log_dirs:
             if move.copies:
                 between[move.broker] += move.size_bytes
-        return dict(into), dict(out_of), dict(between)
+        return self._totals.bytes_into, self._totals.bytes_out_of, dict(between)
 
-    @cached_property
+    @property
     def broker_changes(self) -> tuple[BrokerChange, ...]:
         """The changes of each broker, most replicas, then most leaderships, first.
 
         These are differences: a plan has only the partitions that change, not all that a broker holds.
         """
-        tally: defaultdict[BrokerId, list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0, 0])
-        for p in self.partitions:
-            if p.current == p.target:
-                continue
-            for side, replicas, others in ((0, p.target, p.current), (1, p.current, p.target)):
-                for broker in replicas:
-                    if broker not in others:
-                        tally[broker][side] += 1
-                        tally[broker][2 + side] += p.size_bytes
-                if p.leader_moves and replicas:
-                    tally[replicas[0]][4 + side] += 1
-        found = [BrokerChange(broker, *numbers) for broker, numbers in tally.items()]
-        found.sort(key=lambda c: (-c.replicas_in - c.replicas_out, -c.leaders_in - c.leaders_out, c.broker))
-        return tuple(found)
+        return self._totals.broker_changes
+
+    @cached_property
+    def _totals(self) -> PlanTotals:
+        return PlanTotals.of((p.current, p.target, p.size_bytes) for p in self.partitions)
 
     @cached_property
     def about(self) -> frozenset[TopicPartition]:
