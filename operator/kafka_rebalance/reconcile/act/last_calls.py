@@ -6,6 +6,7 @@ dropped would be copied again, without its throttle.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.model.topology import ClusterState, PartitionState, Replicas, TopicPartition
@@ -35,16 +36,20 @@ class LastCalls:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._called: dict[TopicPartition, _LastCall] = {}
+        """In the order in which they were sent, so that a round looks only at those whose time is over."""
         self.doubted: set[TopicPartition] = set()
         """The partitions that wait, as of the last question about each: no reading shows their last call."""
 
     def note(self, calls: Mapping[TopicPartition, Replicas | None], cluster: ClusterState) -> None:
         """These are sent now; None: a cancellation. ``cluster``: the reading before them."""
-        now = self._clock.monotonic()
-        self._called = {tp: last for tp, last in self._called.items() if now - last.sent_at < HUNG_SECONDS}
-        self.doubted &= self._called.keys()
-        known = cluster.partitions
-        self._called |= {tp: _LastCall(now, call, known[tp]) for tp, call in calls.items() if tp in known}
+        now, known = self._clock.monotonic(), cluster.partitions
+        for tp in [tp for tp, _ in takewhile(lambda row: now - row[1].sent_at >= HUNG_SECONDS, self._called.items())]:
+            del self._called[tp]
+            self.doubted.discard(tp)
+        for tp, call in calls.items():
+            if tp in known:
+                self._called.pop(tp, None)  # the latest call stands last
+                self._called[tp] = _LastCall(now, call, known[tp])
 
     def forget(self, refused: Iterable[TopicPartition]) -> None:
         """Kafka has not carried these out."""

@@ -1,5 +1,6 @@
 """Which partitions may be called again."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -7,6 +8,7 @@ from tests.fakes.stopped_clock import StoppedClock
 
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.act.last_calls import LastCalls
+from kafka_rebalance.reconcile.decide.arrival_proof import HUNG_SECONDS
 
 TP = TopicPartition("t", 0)
 
@@ -94,3 +96,17 @@ def test_what_kafka_refused_need_not_be_shown():
     last, _ = after(replicas_of(2), read(1))
     last.forget([TP])
     assert last.shown(TP, read(1))
+
+
+def test_a_call_is_kept_for_as_long_as_a_broker_can_hang():
+    """The time of a partition that is called again begins anew, and that of the others ends meanwhile."""
+    other, clock = TopicPartition("t", 1), StoppedClock()
+    last, cluster = LastCalls(clock), read(1)
+    cluster = replace(cluster, partitions={**cluster.partitions, other: replace(cluster.partitions[TP], tp=other)})
+    last.note({TP: replicas_of(2), other: replicas_of(2)}, cluster)
+    clock.at += timedelta(seconds=HUNG_SECONDS - 1)
+    last.note({TP: replicas_of(3)}, cluster)
+    clock.at += timedelta(seconds=1)
+    last.note({}, cluster)
+    assert not last.shown(TP, cluster)
+    assert last.shown(other, cluster)
