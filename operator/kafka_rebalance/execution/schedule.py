@@ -245,40 +245,43 @@ class _Turn:
         """Look at the first of each pipe, and at more where these are not enough to be sure of the choice."""
         if not ready.pipes or not self._admits_partition(ready) or self._most_copies() == 0:
             return
-        longest, depth = max(map(len, ready.pipes)), _FIRST_LOOK
-        while depth < longest:
-            if self._took_first(ready, depth):
+        depths = [_FIRST_LOOK] * len(ready.pipes)
+        while any(depth < len(pipe) for depth, pipe in zip(depths, ready.pipes, strict=True)):
+            short = self._take_first(ready, depths)
+            if not short:
                 return
-            depth *= 8
+            depths = [depth * 8 if at in short else depth for at, depth in enumerate(depths)]
         self._take_all(ready)
 
-    def _took_first(self, ready: _Ready, depth: int) -> bool:
-        """Take from the first ``depth`` of each pipe, if the choice is that from all; else take nothing.
+    def _take_first(self, ready: _Ready, depths: Sequence[int]) -> Collection[int]:
+        """Take from the first of each pipe, to these ``depths``, if the choice is that from all; else take nothing.
 
         It is if no pipe that is longer was emptied, and if nothing but the pipe's own end held a partition back: its
-        disks, the lists of throttled replicas and the caps of all its new brokers had room to the end.
+        disks, the lists of throttled replicas and the caps of all its new brokers had room to the end. Returns the
+        pipes of which more has to be looked at, by number; none: the calls are taken.
         """
-        usage, limits = self._usage, self.share.limits
-        first = sorted(tp for pipe in ready.pipes for tp in pipe[:depth])
+        usage, limits, every = self._usage, self.share.limits, range(len(ready.pipes))
+        first = sorted(tp for pipe, depth in zip(ready.pipes, depths, strict=True) for tp in pipe[:depth])
         lefts = [left for budget in self._budgets if (left := budget.partitions_left) is not None]
         most = min(lefts, default=len(self.share.statuses))
         if usage.reserved or not self._lists_have_room({tp.topic for tp in first}, most, ready):
-            return False
+            return every
         before = usage.traffic.copy(), usage.internal_leaders, (replace(self._budget), replace(usage.budget))
         chosen, pipes = list[TopicPartition](), self._pipes_of(self._calls_of(first))
         while self._admits_partition(ready) and (tp := pipes.pop(self._most_copies())) is not None:
             chosen.append(tp)
             self._count_call(tp)
-        taken = set(chosen)
-        emptied = any(len(pipe) > depth and taken.issuperset(pipe[:depth]) for pipe in ready.pipes)
+        taken, numbered = set(chosen), enumerate(zip(ready.pipes, depths, strict=True))
+        emptied = {at for at, (pipe, end) in numbered if len(pipe) > end and taken.issuperset(pipe[:end])}
         largest, kept = max(self.share.sizes.get(pipe[0], 0) for pipe in ready.pipes), self.share.kept_free
         full = any(room - kept.get(broker, 0) < largest for broker, room in usage.traffic.room.items())
-        if emptied or full or (ready.several and usage.traffic.shut(limits.per_broker_in)):
+        held_back = full or (ready.several and usage.traffic.shut(limits.per_broker_in))
+        if emptied or held_back:
             usage.traffic, usage.internal_leaders, (self._budget, usage.budget) = before
-            return False
+            return every if held_back else emptied
         for tp in chosen:
             self._order(tp)
-        return True
+        return ()
 
     def _lists_have_room(self, topics: Collection[str], most: int, ready: _Ready) -> bool:
         """Whether the lists of these topics certainly have room for ``most`` of the calls."""
