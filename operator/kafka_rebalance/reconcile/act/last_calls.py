@@ -55,6 +55,7 @@ class LastCalls:
         """Kafka has not carried these out."""
         for tp in refused:
             self._called.pop(tp, None)
+            self.doubted.discard(tp)
 
     def shown(self, tp: TopicPartition, cluster: ClusterState) -> bool:
         """Whether the partition may be called, as it was last read: the reading shows the last call, or is believed.
