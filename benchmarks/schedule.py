@@ -56,7 +56,11 @@ ROWS = [
         for r in (1, 2, 0)
     ),
     *(Row(what, 100, 10_000, "zipf", 1) for what in ("add", "remove", "replace", "drift", "mixed")),
-    *(Row(what, 1_000, 20_000, "zipf", 1, 2_000, 2_000) for what in ("add", "remove", "replace", "drift")),
+    *(
+        Row(what, 1_000, 20_000, "zipf", r, 2_000, 2_000)
+        for what in ("add", "remove", "replace", "drift")
+        for r in (1, 2, 0)
+    ),
 ]
 
 
