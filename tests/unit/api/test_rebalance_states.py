@@ -25,6 +25,7 @@ PARTS_OF_MESSAGES = {
     Reason.CAPACITY_LIMIT_REACHED,
     Reason.DISK_FULL,
     Reason.GAIN_TOO_SMALL,
+    Reason.METADATA_STALE,
     Reason.NOTHING_SELECTED,
     Reason.NOT_DRAINED,
     Reason.NO_LEADER,
