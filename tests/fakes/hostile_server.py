@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import struct
 
-API_VERSIONS, METADATA, INCREMENTAL_ALTER_CONFIGS = 18, 3, 44
-_APIS = [(METADATA, 0, 4), (API_VERSIONS, 0, 3), (INCREMENTAL_ALTER_CONFIGS, 0, 0)]
+API_VERSIONS, METADATA, INCREMENTAL_ALTER_CONFIGS, DESCRIBE_CLUSTER = 18, 3, 44, 60
+_OF_2_6 = (48, 0, 0)
+"""From a request of this version, kafka-python concludes that the client is to wait when it is throttled."""
+_APIS = [(METADATA, 0, 4), (API_VERSIONS, 0, 3), (INCREMENTAL_ALTER_CONFIGS, 0, 0), (DESCRIBE_CLUSTER, 0, 0), _OF_2_6]
 _NO_TOPIC = "kafka-rebalance-no-such-topic"
 """The topic of our client's first request."""
 _MIB = 2**20
@@ -19,6 +21,10 @@ def _string(text):
     return struct.pack(">h", -1) if text is None else struct.pack(">h", len(text)) + text.encode()
 
 
+def _compact(text):
+    return b"\0" if text is None else bytes([len(text) + 1]) + text.encode()
+
+
 def _array(*entries):
     return _int(len(entries)) + b"".join(entries)
 
@@ -28,7 +34,7 @@ def _topic(name, error=3, *partitions):
 
 
 class HostileServer:
-    """Answers ApiVersions and Metadata, by default as a healthy broker. Does not answer other requests.
+    """Answers ApiVersions, Metadata and DescribeCluster, by default as a healthy broker; no other requests.
 
     - ``topic``: name of the topic in the answer to the first Metadata request of the client. None is a null name; with
       an empty name, the answer has no topic.
@@ -37,13 +43,16 @@ class HostileServer:
     - ``unfinished_mib``: size in MiB of the answer to each request. The announced size is one byte more, and this byte
       is never sent. 0: answers are complete.
 
-    ``partitions`` has the number of partitions of each topic that exists, by name. ``asked`` has the API key of each
-    request received, in order. ``address`` is host:port.
+    ``throttle_ms`` in an answer to DescribeCluster tells the client to send nothing for that long, as a quota does.
+    ``cluster_id`` is the id in its answers. ``partitions`` has the number of partitions of each topic that exists, by
+    name. ``asked`` has the API key of each request received, in order. ``address`` is host:port.
     """
 
     def __init__(self, *, topic=_NO_TOPIC, host="127.0.0.1", brokers=1, unfinished_mib=0):
         self.topic, self.host, self.brokers, self.unfinished_mib = topic, host, brokers, unfinished_mib
         self.asked = []
+        self.cluster_id = "a-cluster"
+        self.throttle_ms = 0
         self.partitions = {}
         self.address = ""
 
@@ -69,6 +78,8 @@ class HostileServer:
                     self._write(writer, correlation, self._versions(version))
                 elif key == METADATA:
                     self._write(writer, correlation, self._metadata(request))
+                elif key == DESCRIBE_CLUSTER:
+                    self._write(writer, correlation, b"\0" + self._cluster())
 
     async def _leave_unfinished(self, writer):
         writer.write(_int(self.unfinished_mib * _MIB + 1))
@@ -93,7 +104,15 @@ class HostileServer:
         topics = [_topic(name, 0, *map(self._partition, range(self.partitions[name]))) for name in names]
         if _NO_TOPIC.encode() in request:
             topics += [_topic(self.topic)] if self.topic != "" else []
-        return _int(0) + _array(*brokers) + _string("a-cluster") + _int(0) + _array(*topics)
+        return _int(0) + _array(*brokers) + _string(self.cluster_id) + _int(0) + _array(*topics)
+
+    def _cluster(self):
+        brokers = [
+            _int(number) + _compact(self.host) + _int(self._port) + _compact(None) + b"\0"
+            for number in range(self.brokers)
+        ]
+        head = _int(self.throttle_ms) + b"\0\0" + _compact(None) + _compact(self.cluster_id) + _int(0)
+        return head + bytes([len(brokers) + 1]) + b"".join(brokers) + _int(0) + b"\0"
 
     def _partition(self, number):
         return b"\0\0" + _int(number) + _int(0) + _array(_int(0)) + _array(_int(0))

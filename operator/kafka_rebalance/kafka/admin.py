@@ -37,14 +37,15 @@ from kafka_rebalance.reasons import Reason
 T = TypeVar("T")
 
 
-def connect(settings: ConnectionSettings, fence: Fence | None = None) -> KafkaAdmin:
+def connect(settings: ConnectionSettings, fence: Fence | None = None, cluster_id: str = "") -> KafkaAdmin:
     """A client of the cluster; without ``fence`` it may always send orders, as a command does, which has no lease.
 
-    Connects on first use, which raises Permanent for settings that cannot work.
+    Connects on first use, which raises Permanent for settings that cannot work. ``cluster_id``: of the client that this
+    one replaces. Without it, the id that is described first counts.
     """
     fence = fence or Fence(is_leader=lambda: True)
     tokens = TokenSource(settings.oauth) if settings.oauth else None
-    access = ClientAccess(settings, tokens, fence.check)
+    access = ClientAccess(settings, tokens, fence.check, cluster_id)
     return _Admin(ConfluentClient(access), ReassignmentClient(access), fence)
 
 

@@ -13,7 +13,7 @@ from kafka_rebalance.model.topology import Broker, BrokerId
 from kafka_rebalance.reasons import Reason
 
 _REFUSED_SECONDS = 60.0
-"""How long no order is sent after two ids were seen."""
+"""How long no order is sent after another id was seen."""
 _BELIEVED_SECONDS = 60.0
 """How long a broker is not asked again: whether or not it has answered."""
 _MOST = 12
@@ -23,32 +23,38 @@ _Address = tuple[BrokerId, str, int]
 
 
 class AnsweringCluster:
-    """The cluster of one client. Refused("OtherCluster") is raised if brokers answer with different ids."""
+    """The cluster of one client. Refused("OtherCluster") is raised if brokers answer with different ids.
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    The first id counts for as long as the client exists, because the owner of the cluster was decided for it.
+    ``known``: the id that an earlier client had read; empty: none.
+    """
+
+    def __init__(self, known: str = "", monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._known = known
         self._monotonic = monotonic
         self._brokers: dict[BrokerId, _Address] = {}
         self._asked: dict[_Address, float] = {}
         self._refusal: Refused | None = None
         self._refused_at = float("-inf")
-        self.known = ""
-        """Empty: no broker has answered yet."""
+
+    @property
+    def has_been_described(self) -> bool:
+        """Whether the brokers of the cluster are known."""
+        return bool(self._brokers)
 
     def described(self, cluster_id: str, brokers: Collection[Broker]) -> None:
         """Some broker has answered with this id, and has named these brokers."""
-        if self.known not in {"", cluster_id}:
+        if self._known not in {"", cluster_id}:
             raise self._mixed("a broker", cluster_id)
-        self.known = cluster_id
+        self._known = cluster_id
         self._brokers = {broker.id: (broker.id, broker.host, broker.port) for broker in brokers}
         named = set(self._brokers.values())
         self._asked = {address: at for address, at in self._asked.items() if address in named}
 
     def answered(self, broker: int | None, cluster_id: str) -> None:
         """This broker has answered with this id. May be called in any thread."""
-        if cluster_id == self.known:
-            return
-        self.check()  # raises if another broker has answered so just now
-        raise self._mixed(f"broker {broker}", cluster_id)
+        if cluster_id != self._known:
+            raise self._mixed(f"broker {broker}", cluster_id)
 
     def check(self) -> None:
         """Raises if different ids were seen in the last minute."""
@@ -69,11 +75,12 @@ class AnsweringCluster:
         return chosen
 
     def _mixed(self, who: str, cluster_id: str) -> Refused:
-        known, self.known = self.known, ""
+        # All brokers are asked again before the next order: those that have answered rightly may have changed, too.
         self._refused_at, self._asked = self._monotonic(), {}
         self._refusal = Refused(
             Reason.OTHER_CLUSTER,
-            f"{who} answers as Kafka cluster {cluster_id}, and others answered as {known}: nothing is sent to them. "
-            "Let spec.bootstrapServers and the advertised.listeners of the brokers lead to one cluster only",
+            f"{who} answers as Kafka cluster {cluster_id}, and others answered as {self._known}: nothing is sent to "
+            "them. Let spec.bootstrapServers and the advertised.listeners of the brokers lead to one cluster only; if "
+            "the cluster was replaced, delete all that names it, a KafkaConnection too, and create it again",
         )
         return self._refusal

@@ -16,8 +16,10 @@ class ClientAccess:
     """One cluster. ``tokens`` are required for OAUTHBEARER.
 
     ``before_order``: called in the thread that sends an order, just before that; raises if it may not be sent.
+    ``cluster_id``: the cluster that an earlier client has reached; empty: none has.
     """
 
     settings: ConnectionSettings
     tokens: TokenSource | None = None
     before_order: Callable[[], None] = _allowed
+    cluster_id: str = ""

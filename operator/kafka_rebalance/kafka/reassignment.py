@@ -89,11 +89,11 @@ class ReassignmentClient:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kafka-reassignment")
         self._client: PythonClient | None = None
         self._building = asyncio.Lock()
-        self._answering = AnsweringCluster()
+        self._answering = AnsweringCluster(access.cluster_id)
         self._asking: set[asyncio.Task[None]] = set()
 
     async def describe_cluster(self) -> ClusterInfo:
-        """Cluster id and the unfenced brokers (KIP-700). Refused("OtherCluster") if another id was seen before."""
+        """Cluster id and the unfenced brokers (KIP-700). Refused("OtherCluster") if the first id was another one."""
         action = "describe the cluster"
         answer, version = await self._read(action, lambda client: (client.cluster(), client.version()))
         if answer.error_code:
@@ -127,8 +127,9 @@ class ReassignmentClient:
         """Before an order of the other library: Refused("OtherCluster") if a broker belongs to another cluster.
 
         Those that the order concerns are asked, and some others, once a minute. It does not wait for long for brokers
-        that do not answer, and not at all if the cluster was not described yet.
+        that do not answer.
         """
+        await self._know_cluster()
         asking = {asyncio.create_task(self._ask_cluster_id(broker)) for broker in self._answering.to_ask(concerned)}
         for task in asking:
             self._asking.add(task)
@@ -232,7 +233,7 @@ class ReassignmentClient:
     async def _know_cluster(self) -> None:
         """Raises if it is not known which cluster the orders are for."""
         self._answering.check()
-        if not self._answering.known:
+        if not self._answering.has_been_described:
             await self.describe_cluster()
 
     async def _ask_cluster_id(self, broker: BrokerId) -> None:

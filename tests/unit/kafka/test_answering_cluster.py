@@ -26,7 +26,7 @@ def clock():
 
 @pytest.fixture
 def cluster(clock):
-    cluster = AnsweringCluster(clock)
+    cluster = AnsweringCluster(monotonic=clock)
     cluster.described("c", brokers(1, 2))
     return cluster
 
@@ -74,4 +74,36 @@ class TestTwoIds:
             cluster.check()
         clock.now = 60.0
         cluster.check()
-        assert (cluster.known, cluster.to_ask([])) == ("c", [1])
+        assert cluster.to_ask([]) == [1]
+
+    def test_the_minute_begins_with_the_last_wrong_answer(self, cluster, clock):
+        """Otherwise it would end while the broker counts as asked."""
+        for clock.now in (0.0, 30.0):
+            cluster.to_ask([])
+            with pytest.raises(Refused):
+                cluster.answered(BrokerId(2), "other")
+        clock.now = 89.0
+        with pytest.raises(Refused):
+            cluster.check()
+        clock.now = 90.0
+        cluster.check()
+        assert cluster.to_ask([]) == [1, 2]
+
+    def test_the_first_one_counts(self, cluster, clock):
+        """Owner and permission were decided for it. Later descriptions do not change it, also after the minute."""
+        for _ in range(2):
+            with pytest.raises(Refused):
+                cluster.described("other", brokers(1, 2))
+            clock.now += 60.0
+        cluster.answered(BrokerId(1), "c")
+        with pytest.raises(Refused, match="broker 2 answers as Kafka cluster other, and others answered as c"):
+            cluster.answered(BrokerId(2), "other")
+
+    def test_the_one_that_is_known_from_before(self, clock):
+        """Of a client that was replaced."""
+        cluster = AnsweringCluster("c", clock)
+        assert not cluster.has_been_described
+        with pytest.raises(Refused):
+            cluster.described("other", brokers(1))
+        cluster.described("c", brokers(1))
+        assert cluster.has_been_described

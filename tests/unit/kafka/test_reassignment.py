@@ -81,14 +81,14 @@ class Controllers(Client):
     ``ids``: the cluster ids with which the brokers answer over the connection of an order.
     """
 
-    def __init__(self, lead=lambda: None, ids=None):
+    def __init__(self, lead=lambda: None, ids=None, described_as="c"):
         super().__init__()
         self._controller_id, self._manager = 1, self
-        self.lead, self.sent_to, self.ids = lead, [], ids or {}
+        self.lead, self.sent_to, self.ids, self.described_as = lead, [], ids or {}, described_as
 
     def cluster(self):
         brokers = [SimpleNamespace(broker_id=n, rack=None, host=f"kafka-{n}", port=9092) for n in (1, 2)]
-        return SimpleNamespace(error_code=0, cluster_id="c", brokers=brokers)
+        return SimpleNamespace(error_code=0, cluster_id=self.described_as, brokers=brokers)
 
     def run(self, call):
         return asyncio.run(call())
@@ -98,7 +98,7 @@ class Controllers(Client):
         return 2
 
     def get_connection(self, node_id):
-        return SimpleNamespace(send_request=partial(self.sent, node_id))
+        return SimpleNamespace(send_request=partial(self.sent, node_id), paused=set())
 
     async def sent(self, node_id, request, request_timeout_ms=None):
         if isinstance(request, DescribeClusterRequest):
@@ -192,4 +192,44 @@ class TestOrdersOfAnotherCluster:
         with pytest.raises(Refused):
             await client.alter(ORDERS)
         assert controllers.sent_to == []
+        await client.close()
+
+    async def test_while_the_refusal_lasts_no_broker_is_asked(self):
+        """They would count as asked after it."""
+        client = self.client(b2="other")
+        await client.describe_cluster()
+        for _ in range(2):
+            with pytest.raises(Refused):
+                await client.check_brokers()
+        assert client._answering.to_ask([]) == [1, 2]
+        await client.close()
+
+
+class TestOrdersOfAReplacedClient:
+    """It knows the id of its cluster, and has not read anything yet. The servers may lead elsewhere by now."""
+
+    def client(self, described_as, **ids):
+        access = ClientAccess(ConnectionSettings("kafka:9092"), cluster_id="c")
+        client = ReassignmentClient(access)
+        client._client = Controllers(ids={int(k[1:]): v for k, v in ids.items()}, described_as=described_as)
+        return client
+
+    async def test_to_the_controller(self):
+        client = self.client("other", b1="other", b2="other")
+        controllers = client._client
+        with pytest.raises(Refused) as refused:
+            await client.alter(ORDERS)
+        assert (refused.value.reason, controllers.sent_to) == ("OtherCluster", [])
+        await client.close()
+
+    async def test_by_the_other_library(self):
+        client = self.client("other")
+        with pytest.raises(Refused) as refused:
+            await client.check_brokers()
+        assert refused.value.reason == "OtherCluster"
+        await client.close()
+
+    async def test_of_the_same_cluster(self):
+        client = self.client("c")
+        assert await client.alter(ORDERS) == {TopicPartition("t", 0): AlterCode.OK}
         await client.close()

@@ -95,10 +95,10 @@ class _ClientProcess:
         self._closed = asyncio.Event()
 
     async def run(self) -> None:
-        settings, level = pickle.loads(self._read()[1])  # noqa: S301 - the operator wrote it
+        settings, level, cluster_id = pickle.loads(self._read()[1])  # noqa: S301 - the operator wrote it
         self._log_through_the_pipe(settings, level)
         self._loop = asyncio.get_running_loop()
-        self._admin = connect(settings, Fence(self._may_send))
+        self._admin = connect(settings, Fence(self._may_send), cluster_id)
         threading.Thread(target=self._read_all, name="frames", daemon=True).start()
         beating = asyncio.create_task(self._beat())
         await self._closed.wait()

@@ -16,7 +16,7 @@ from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.isolated.kept_answers import AnswersOfClient, KeptAnswers
 from kafka_rebalance.kafka.isolated.process_handle import ForkingProcess, ProcessEnded, ProcessHandle
 from kafka_rebalance.kafka.isolated.reply_format import ORDERS, READS
-from kafka_rebalance.kafka.ports import CALL_SECONDS, KafkaAdmin
+from kafka_rebalance.kafka.ports import CALL_SECONDS, ClusterInfo, KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
 
 _ORDER_SECONDS = CALL_SECONDS + 2
@@ -70,6 +70,8 @@ class _IsolatedAdmin:
         self._not_before = float("-inf")
         self._how = ""
         self._closed = False
+        self._cluster_id = ""
+        """The cluster that was described first. The next process sends orders to no other one."""
 
     def __getattr__(self, method: str) -> Callable[..., Awaitable[Any]]:
         """The methods of `KafkaAdmin`."""
@@ -78,6 +80,11 @@ class _IsolatedAdmin:
         if method in READS:
             return partial(self._call, method)
         raise AttributeError(method)
+
+    async def describe_cluster(self) -> ClusterInfo:
+        info: ClusterInfo = await self._call("describe_cluster")
+        self._cluster_id = self._cluster_id or info.cluster_id
+        return info
 
     async def close(self) -> None:
         self._closed = True
@@ -119,7 +126,7 @@ class _IsolatedAdmin:
                     raise client_ended(self._settings, method, self._how, self._left())
                 try:
                     self._process = await ProcessHandle.start(
-                        self._forking, self._settings, self._may_send, self._namespace, self._kept
+                        self._forking, self._settings, self._may_send, self._namespace, self._kept, self._cluster_id
                     )
                 except OSError as error:  # too many files, threads or processes
                     raise client_ended(self._settings, method, str(error), _FIRST_PAUSE_SECONDS) from error

@@ -118,15 +118,16 @@ class ProcessHandle:
         may_send: Callable[[], bool],
         namespace: str,
         kept: AnswersOfClient,
+        cluster_id: str,
     ) -> "ProcessHandle":
-        """Start a process for a client with these settings."""
+        """Start a process for a client with these settings. ``cluster_id``: as of `kafka.admin.connect`."""
         pipe, errors, lifeline = await asyncio.to_thread(forking.fork, namespace)
         handle = cls(settings.bootstrap_servers, lifeline, may_send, kept)
         lifeline.setblocking(False)
         errors.setblocking(False)
         handle._reader, handle._writer = await asyncio.open_connection(sock=pipe)
         level = logging.getLogger(_PACKAGE.rstrip(".")).getEffectiveLevel()
-        handle._write(Kind.CALL, 0, pickle.dumps((settings, level)))
+        handle._write(Kind.CALL, 0, pickle.dumps((settings, level, cluster_id)))
         # In a separate context: the log fields of the first caller do not apply to later calls.
         handle._log_errors = asyncio.create_task(_logged(errors, settings), context=contextvars.Context())
         handle._reading = asyncio.create_task(handle._read(), context=contextvars.Context())

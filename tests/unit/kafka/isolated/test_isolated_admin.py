@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.hostile_server import CRASHING, INCREMENTAL_ALTER_CONFIGS, HostileServer
 from tests.unit.kafka.isolated.isolated_clients import LEADING, states, until
 
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.isolated import isolated_admin, kept_answers, process_handle
@@ -224,6 +224,21 @@ class TestOrders:
             await admin.alter_topic_configs(CHANGES)
         assert lost.value.reason == "KafkaClientEnded"
         await until("the process is ended", lambda: process not in clients.processes)
+        assert INCREMENTAL_ALTER_CONFIGS not in healthy.asked
+
+    async def test_of_the_next_process_reach_one_cluster(self, clients, healthy, clock):
+        """The server chooses when its process ends, and where the next one is led."""
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        assert (await admin.describe_cluster()).cluster_id == "a-cluster"
+        (process,) = clients.processes
+        os.kill(process, signal.SIGKILL)
+        with pytest.raises(Transient):
+            await states(admin)
+        healthy.cluster_id = "another-cluster"
+        clock.now += 60
+        with pytest.raises(Refused) as refused:
+            await admin.alter_topic_configs(CHANGES)
+        assert refused.value.reason == "OtherCluster"
         assert INCREMENTAL_ALTER_CONFIGS not in healthy.asked
 
     async def test_end_in_time_also_if_no_process_starts(self, clients, healthy, monkeypatch):
