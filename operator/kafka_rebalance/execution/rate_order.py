@@ -115,7 +115,8 @@ def held_back(
 
     A rollback never stops because of that. If nothing goes on in it, the first one may begin: after an edit its run may
     go back to lists for which no order is known, and what it would begin with may have ``no_room`` on a disk, or in a
-    list of throttled replicas, until another partition has moved.
+    list of throttled replicas, until another partition has moved. If the first one has no such room either, the next
+    one may begin too, and so on, until one of them has it.
     """
     if direction is Direction.REVERT:
         return {}
@@ -142,7 +143,10 @@ def held_back(
             for key, more in takes.items():
                 free[key] -= more
     if held and not goes_on and direction is Direction.ROLLBACK:
-        held.pop(next(iter(held)))
+        for tp in list(held):
+            del held[tp]
+            if tp not in no_room:
+                break
     return held
 
 

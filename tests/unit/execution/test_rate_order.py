@@ -161,5 +161,13 @@ class TestBack:
         assert held(SWAP, arrived, {0: MovePhase.IN_FLIGHT}, Direction.ROLLBACK, no_room={tp(0)}) == {1: 1}
         assert held(SWAP, [state(0, [2]), state(1, [1])], no_room={tp(1)}) == {0: 1}
 
+    def test_nor_because_the_first_one_has_no_room_on_a_disk_either(self):
+        """The next one is tried then; the first one stays free to begin, so that each is tried in the end."""
+        made = plan(([2], [1], 40), ([1], [2], 60), ([1], [2], 70), b1=0, b2=0)
+        arrived = [state(0, [1]), state(1, [2]), state(2, [2])]
+        assert set(held(made, arrived, direction=Direction.ROLLBACK)) == {0, 1}
+        assert set(held(made, arrived, direction=Direction.ROLLBACK, no_room={tp(2)})) == {0}
+        assert held(made, arrived, direction=Direction.ROLLBACK, no_room={tp(1), tp(2)}) == {}
+
     def test_a_revert_begins_nothing(self):
         assert held(SWAP, [state(0, [1]), state(1, [2])], direction=Direction.REVERT) == {}
