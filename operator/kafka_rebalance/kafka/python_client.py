@@ -43,6 +43,8 @@ _VERSION_SECONDS = 60.0
 """How long a version is believed: the brokers may be upgraded while we are connected."""
 _OTHER_BROKERS = 3
 """How many brokers that refuse a connection are passed over in one call."""
+_THROTTLED_SECONDS = 0.02
+"""How often it is checked whether a connection is throttled."""
 _log = logging.getLogger(__name__)
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -135,10 +137,14 @@ class PythonClient(KafkaAdminClient):  # type: ignore[misc]
     ) -> Any:
         """Send over the very connection whose broker has just said to which cluster it belongs.
 
-        Another connection may lead elsewhere, even to the same address.
+        Another connection may lead elsewhere, even to the same address. The answer may throttle the client, which then
+        refuses to send for that long.
         """
+        deadline = time.monotonic() + (timeout_ms or SOCKET_TIMEOUT_MS) / 1000
         connection = self._manager.get_connection(broker)
         answer = await connection.send_request(_identity(), request_timeout_ms=timeout_ms)
+        while connection.paused and not connection.closed and time.monotonic() < deadline:
+            await self._net.sleep(_THROTTLED_SECONDS)
         before_order(broker, answer.cluster_id)
         return await connection.send_request(request, request_timeout_ms=timeout_ms)
 

@@ -1,6 +1,10 @@
 """kafka-python's client and what it adds: the version of the cluster."""
 
+import asyncio
+
 import pytest
+from kafka.protocol.admin import DescribeClusterRequest
+from tests.fakes.hostile_server import HostileServer
 
 from kafka import errors as client_errors
 from kafka_rebalance.kafka.python_client import PythonClient
@@ -95,3 +99,31 @@ class TestVersion:
         assert client.version() == KafkaVersion(30)
         client.features, now = client_errors.KafkaTimeoutError("no answer"), 122
         assert client.version() == KafkaVersion(30)
+
+
+class TestOrders:
+    """Sent over the connection whose broker has just said to which cluster it belongs."""
+
+    @pytest.fixture
+    async def server(self):
+        async with HostileServer() as server:
+            yield server
+
+    async def send(self, server, before_order):
+        """The answer to an order; any request that the server answers will do."""
+        client = await asyncio.to_thread(PythonClient, bootstrap_servers=[server.address])
+        order = DescribeClusterRequest(include_cluster_authorized_operations=True)
+        try:
+            return await asyncio.to_thread(client._manager.run, client._send_order, 0, order, before_order)
+        finally:
+            await asyncio.to_thread(client.close)
+
+    async def test_after_the_question(self, server):
+        asked = []
+        assert (await self.send(server, lambda *who: asked.append(who))).cluster_id == "a-cluster"
+        assert asked == [(0, "a-cluster")]
+
+    async def test_wait_while_the_broker_throttles_the_client(self, server):
+        """With a quota of requests, each answer may. The client refuses to send meanwhile."""
+        server.throttle_ms = 50
+        assert (await self.send(server, lambda *_: None)).cluster_id == "a-cluster"
