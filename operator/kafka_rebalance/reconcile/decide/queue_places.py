@@ -45,13 +45,19 @@ def behind(queue: QueuePlace, name: str) -> QueuePlace:
 
 
 def ahead_of(rebalance: RebalanceView, rebalances: Iterable[Rebalance]) -> list[Rebalance]:
-    """The rebalances that run while this one waits.
+    """The rebalances that run while this one waits, or end their steps to make room.
 
-    Their moves are theirs, even if one looks like a step of this rebalance.
+    Their moves are theirs, even if one looks like a step of this rebalance. One that ends steps of its own waits only
+    for those that run, so that no two wait for each other.
     """
-    if not rebalance.assessment.queue.waits:
+    mine = rebalance.assessment.queue.place
+    if mine is None or mine.runs:
         return []
-    return [r for r in rebalances if r.record.loaded_run and r.assessment.queue.place and r.assessment.queue.place.runs]
+
+    def first(place: Place | None) -> bool:
+        return place is not None and (place.runs or (place.yields and not mine.yields))
+
+    return [r for r in rebalances if r.record.loaded_run and first(r.assessment.queue.place)]
 
 
 def left_alone(rebalance: RebalanceView) -> frozenset[TopicPartition]:

@@ -135,6 +135,20 @@ class TestAhead:
         assert ahead_of(low, [low, high]) == [high]
         assert ahead_of(high, [low, high]) == []
 
+    def test_those_that_end_their_steps_to_make_room(self):
+        """One that awaits its approval has begun nothing, so these steps are not its own."""
+        unapproved, displaced = running("unapproved"), running("displaced")
+        found(unapproved, place=Place(runs=False, behind="kafka/urgent", position=2))
+        found(displaced, place=Place(runs=False, behind="kafka/urgent", position=1, yields=True))
+        assert ahead_of(unapproved, [unapproved, displaced]) == [displaced]
+
+    def test_two_that_end_steps_do_not_wait_for_each_other(self):
+        """After a restart two may have begun steps of the same partition."""
+        first, second = running("first"), running("second")
+        for one in (first, second):
+            found(one, place=Place(runs=False, behind="kafka/urgent", position=1, yields=True))
+        assert ahead_of(first, [first, second]) == []
+
     def test_one_that_has_no_plan_yet_moves_nothing(self):
         """It has its turn, but the copies in flight still belong to the previous rebalance."""
         low, high = running("low"), resource("high", priority=5)
