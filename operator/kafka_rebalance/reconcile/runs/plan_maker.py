@@ -200,7 +200,7 @@ class PlanMaker:
         dirs = await self._admin.log_dirs(tuple(info.brokers))
         basis = _PlanBasis(partitions, selected, pinned, dirs, work, origins)
         made, spent, model = await self._solved(rebalance.desired, spec, info, basis)
-        if not (made.changed or made.elections):
+        if not any(p.current != p.target or p.elects for p in made.partitions):
             refuse_outdated(selected, read, self._known())
         kept = (*earlier, *await moves_to_keep(self._stores, rebalance, made))
         made = await asyncio.to_thread(with_earlier_moves, made, kept, partitions, let_go)
