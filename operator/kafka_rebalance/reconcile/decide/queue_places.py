@@ -96,9 +96,18 @@ def _claimant(
         tearing_down=desired.deleting,
         holds=planning or (moving and not gives_up_place),
         at_rest=not planning and (not moving or at_rest(rebalance)),
-        asks=not rebalance.memory.blocked(now) and not gives_up_place,
+        asks=(_ends(rebalance) or not rebalance.memory.blocked(now)) and not gives_up_place,
         unanswered=record.loaded_run is not None and late_call_possible(rebalance, now),
     )
+
+
+def _ends(rebalance: RebalanceView) -> bool:
+    """Whether everything has arrived, and only the record of that is missing.
+
+    If writing it got no answer, it may be there already. The run would undo what others move until it is tried again.
+    """
+    ended = rebalance.record.loaded_run is not None and rebalance.assessment.finished
+    return ended and rebalance.refusal is None and not may_plan(rebalance)
 
 
 def _waits_to_replan(rebalance: RebalanceView) -> bool:

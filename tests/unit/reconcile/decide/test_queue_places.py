@@ -8,7 +8,7 @@ from tests.fakes.counted_progress import measure
 from tests.fakes.found_by_rounds import found, recorded, remembered
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, UNDO_ANNOTATION
-from kafka_rebalance.errors import Refused
+from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import Progress
 from kafka_rebalance.execution.queue_order import Place
@@ -123,6 +123,20 @@ class TestPlaces:
         refused = resource("refused", created="2026-03-04T09:00:00Z")
         remembered(refused, problem=Refused("UnknownBroker", "7"), retry_at=110.0)
         assert lined_up(refused, resource("second"))["second"].runs
+
+    def test_one_whose_end_could_not_be_recorded_keeps_its_place(self):
+        """The record may be there all the same, and what others move next must not be undone."""
+        first = running("first", PartitionStatus(MovePhase.DONE), deleting=True)
+        lined_up(first)
+        remembered(first, problem=Transient("ApiServerUnreachable", "no answer"), retry_at=110.0)
+        assert not lined_up(first, resource("second"))["second"].runs
+
+    def test_one_that_is_tried_again_later_makes_room(self):
+        """It has not arrived yet, and nothing of it is in flight."""
+        first = running("first", WAITING)
+        lined_up(first)
+        remembered(first, problem=Transient("ApiServerUnreachable", "no answer"), retry_at=110.0)
+        assert lined_up(first, resource("second"))["second"].runs
 
 
 class TestAhead:
