@@ -137,16 +137,20 @@ class PythonClient(KafkaAdminClient):  # type: ignore[misc]
     ) -> Any:
         """Send over the very connection whose broker has just said to which cluster it belongs.
 
-        Another connection may lead elsewhere, even to the same address. The answer may throttle the client, which then
-        refuses to send for that long.
+        Another connection may lead elsewhere, even to the same address.
         """
         deadline = time.monotonic() + (timeout_ms or SOCKET_TIMEOUT_MS) / 1000
         connection = self._manager.get_connection(broker)
+        await self._not_throttled(connection, deadline)
         answer = await connection.send_request(_identity(), request_timeout_ms=timeout_ms)
-        while connection.paused and not connection.closed and time.monotonic() < deadline:
-            await self._net.sleep(_THROTTLED_SECONDS)
+        await self._not_throttled(connection, deadline)
         before_order(broker, answer.cluster_id)
         return await connection.send_request(request, request_timeout_ms=timeout_ms)
+
+    async def _not_throttled(self, connection: Any, deadline: float) -> None:
+        """Wait: each answer may throttle the client, which then refuses to send over this connection for that long."""
+        while connection.paused and not connection.closed and time.monotonic() < deadline:
+            await self._net.sleep(_THROTTLED_SECONDS)
 
     def version(self) -> KafkaVersion | None:
         """The levels of metadata.version, from any broker: those last known if it does not answer. None: not known yet.

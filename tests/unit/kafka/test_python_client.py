@@ -109,12 +109,14 @@ class TestOrders:
         async with HostileServer() as server:
             yield server
 
-    async def send(self, server, before_order):
-        """The answer to an order; any request that the server answers will do."""
+    async def send(self, server, before_order, *, orders=1):
+        """The answer to the last of some orders; any request that the server answers will do."""
         client = await asyncio.to_thread(PythonClient, bootstrap_servers=[server.address])
-        order = DescribeClusterRequest(include_cluster_authorized_operations=True)
         try:
-            return await asyncio.to_thread(client._manager.run, client._send_order, 0, order, before_order)
+            for _ in range(orders):
+                order = DescribeClusterRequest(include_cluster_authorized_operations=True)
+                answer = await asyncio.to_thread(client._manager.run, client._send_order, 0, order, before_order)
+            return answer
         finally:
             await asyncio.to_thread(client.close)
 
@@ -127,3 +129,8 @@ class TestOrders:
         """With a quota of requests, each answer may. The client refuses to send meanwhile."""
         server.throttle_ms = 50
         assert (await self.send(server, lambda *_: None)).cluster_id == "a-cluster"
+
+    async def test_wait_while_an_earlier_answer_throttles_the_client(self, server):
+        """As the answer to the reading before an order does, or to the first of two orders."""
+        server.throttle_ms = 50
+        assert (await self.send(server, lambda *_: None, orders=2)).cluster_id == "a-cluster"
