@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
+from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
@@ -279,11 +280,13 @@ class Engines:
     async def _refuse_with_work(self, former: Binding, cluster_id: str) -> None:
         work = await self._owners.work_in(former.cluster_id)
         if work:
+            by_annotation = f"delete these resources with the annotation {LET_GO_ANNOTATION}=true"
+            without = by_annotation if work.open_runs else self._owners.without_us(former)
             raise Refused(
                 Reason.CLUSTER_CHANGED,
                 f"leads to Kafka cluster {cluster_id}, but {work} in cluster {former.cluster_id}, which it led to "
                 "before: set spec back, or end these first. Until then the former connection is used, as long as "
-                "this operator runs",
+                f"this operator runs. If cluster {former.cluster_id} cannot be reached any more, {without}",
             )
 
     def _begin(

@@ -153,7 +153,10 @@ class Supervisor:
                 connection.changed.set()
             return
         self._look_after(connection)
-        if before is None or connection.resource is None or before.spec != connection.resource.spec:
+        if connection.resource is not None and (before is None or before.metadata.uid != metadata.uid):
+            connection.verified = None  # it may have been created again because its cluster was replaced
+            connection.changed.set()
+        elif before is None or connection.resource is None or before.spec != connection.resource.spec:
             connection.changed.set()
 
     def rebalance_seen(self, body: dict[str, Any], *, deleted: bool) -> None:

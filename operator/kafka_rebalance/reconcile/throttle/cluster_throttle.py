@@ -26,6 +26,7 @@ from kafka_rebalance.execution.reassignment_throttle import (
 from kafka_rebalance.kafka.least_permissions import MissingPermission
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
 from kafka_rebalance.reconcile.decide.judging import partitions_to_read
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
@@ -52,6 +53,8 @@ log = logging.getLogger(__name__)
 
 ReadSizes = Callable[[Mapping[TopicPartition, PartitionState], ClusterInfo], Awaitable[None]]
 _NAMED = 3
+_AWAY = NO_CONNECTION_REASONS | {Reason.OTHER_CLUSTER}
+"""Problems after which nothing can be restored: the cluster does not answer, or was replaced by another one."""
 GHOST_SECONDS = 60.0
 """How often to check that resources without our finalizer still exist: a watch can miss their deletion."""
 
@@ -306,9 +309,7 @@ class ClusterThrottle:
     async def report(self, traffic: Mapping[tuple[BrokerId, Side], int], problem: RebalanceError | None = None) -> None:
         """Write the status of each resource. ``problem``: why this round found out nothing."""
         if problem is not None:
-            await self._lifecycle.remove_finalizers(
-                self.throttles, connected=problem.reason not in NO_CONNECTION_REASONS
-            )
+            await self._lifecycle.remove_finalizers(self.throttles, connected=problem.reason not in _AWAY)
         ruling, view = self.ruling, self._view(traffic)
         look_for_ghosts = self._clock.monotonic() - self._ghosts_looked_for_at >= GHOST_SECONDS
         if look_for_ghosts:
