@@ -20,7 +20,7 @@ from kafka_rebalance.execution.windows import WindowClock
 from kafka_rebalance.kafka.least_permissions import MissingPermission, concerning
 from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.topology import ClusterState
-from kafka_rebalance.reconcile.act.closing import Closing
+from kafka_rebalance.reconcile.act.closing import Closing, drain_reported
 from kafka_rebalance.reconcile.act.judges import Judges
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
@@ -110,7 +110,8 @@ class Rounds:
         running = [
             r for r in rebalances if r.record.loaded_run is not None and not r.memory.blocked(self._clock.monotonic())
         ]
-        sent = False
+        members = ClusterState(self._cluster_id, info.brokers, version=info.version)
+        sent, cluster = False, members
         if running:
             vitals, look = await self._observer.vitals(info), await self._observe(running, info)
             running = await self._judge_beforehand(running, look)
@@ -118,16 +119,16 @@ class Rounds:
             running = await self._replan_for_edits(running)
             running, rebalances = ([r for r in some if r not in postponed] for some in (running, rebalances))
             running = await self._decide(running, look, vitals)
-            sent = await self._sending.act(running, look, info)
-            running = await self._report_running(running, look.observation.cluster)
+            sent, cluster = await self._sending.act(running, look, info), look.observation.cluster
+            running = await self._report_running(running, cluster)
         else:
             await self._keep_throttle(info)
         await self.throttle.restore_finished(info, self.rebalances.values())
-        await self._close(running, info)
+        await self._close(running, info, cluster)
         self._recorder.keep_ended()
         for rebalance in rebalances:
             if rebalance not in running or rebalance.record.loaded_run is None:
-                await self._report(rebalance, ClusterState(self._cluster_id, info.brokers, version=info.version))
+                await self._report(rebalance, members)
         await self.throttle.report(self._observer.traffic)
         return requeue_after(
             self.rebalances.values(),
@@ -295,13 +296,13 @@ class Rounds:
             advance = advance_of(rebalance, cluster, observed.replica_bytes, observed.produce_rates, now, durations)
             rebalance.assessment = replace(rebalance.assessment, advance=advance)
             self._recorder.follow(rebalance, cluster, observed.replica_bytes)
-            # If it was deleted since it was judged, what goes back and what prevents that is not known yet.
-            if not rebalance.desired.deleted_since(rebalance.memory.prepared):
-                await self._report(rebalance, cluster)
+            if not rebalance.assessment.finished:
+                rebalance.assessment = replace(rebalance.assessment, drain=None)  # it has to be proved again
+            await self._report_judged(rebalance, cluster)
 
         return await self._each(running, "measure", report)
 
-    async def _close(self, running: list[Rebalance], info: ClusterInfo) -> None:
+    async def _close(self, running: list[Rebalance], info: ClusterInfo, cluster: ClusterState) -> None:
         """End the runs that have arrived, once the throttle on what they moved is restored."""
 
         async def close(rebalance: Rebalance) -> None:
@@ -314,8 +315,24 @@ class Rounds:
                 assessment = await self._closing.finish(rebalance, info)
                 rebalance.assessment = assessment.about(rebalance.record.loaded_run)
                 await self._lifecycle.hand_over(rebalance, self.rebalances)
+                await self._report_drain(rebalance, cluster)
 
         await self._each(self._turns.of("close", running), "close", close)
+
+    async def _report_drain(self, rebalance: Rebalance, cluster: ClusterState) -> None:
+        """Write what was just found out about brokers to be emptied.
+
+        The next calls may put replicas there, so what cannot be written before these is proved again.
+        """
+        if not drain_reported(rebalance):
+            await self._report_judged(rebalance, cluster)
+        if not drain_reported(rebalance):
+            rebalance.assessment = replace(rebalance.assessment, drain=None)
+
+    async def _report_judged(self, rebalance: Rebalance, cluster: ClusterState) -> None:
+        """Write the status, unless it was deleted since it was judged: what then goes back is not known yet."""
+        if not rebalance.desired.deleted_since(rebalance.memory.prepared):
+            await self._report(rebalance, cluster)
 
     async def _report(self, rebalance: Rebalance, cluster: ClusterState, problem: RebalanceError | None = None) -> None:
         """Write the status. An API server that does not answer does not delay this rebalance or the others.

@@ -206,8 +206,15 @@ def _stay_cordoned(rebalance: RebalanceView) -> str:
     return f"; {', '.join(map(str, cordoned))} stay cordoned, nothing new is placed there" if cordoned else ""
 
 
+def drain_reported(rebalance: RebalanceView) -> bool:
+    """Whether the last status that was written says what has been found out about brokers to be emptied, if anything.
+
+    A run is closed only after that, because nothing is proved again afterwards.
+    """
+    return _reported(rebalance, rebalance.assessment.drain)
+
+
 def _reported(rebalance: RebalanceView, drain: Drain | None) -> bool:
-    """Whether the status says so: once the run is closed nothing is proved again."""
     written = rebalance.memory.written
     said = find_condition(written.conditions, ConditionType.DRAINED) if written is not None else None
     status = {True: "True", False: "False", None: "Unknown"}
