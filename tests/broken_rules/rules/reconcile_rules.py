@@ -331,7 +331,7 @@ RECONCILE_RULES = (
         "permission-lost",
         "A rebalance that may no longer use its connection starts no new step.",
         "reconcile/decide/step_blocks.py",
-        "    _refused,\n",
+        "    _held,\n",
         "",
         (
             "tests/unit/reconcile/test_supervisor_connections.py::TestPermission::test_permission_that_is_lost_in_mid_run",
@@ -397,7 +397,7 @@ RECONCILE_RULES = (
         "refused-lets-others-by",
         "A refused rebalance that waits for a new plan keeps no place in the queue.",
         "reconcile/decide/queue_places.py",
-        "return replanning is not None and replanning.ready and rebalance.refusal is None",
+        "return replanning is not None and replanning.ready and rebalance.held_by is None",
         "return replanning is not None and replanning.ready",
         (
             "tests/unit/reconcile/decide/test_queue_places.py::TestPlaces::test_one_that_may_not_plan_again_lets_others_by",

@@ -59,8 +59,8 @@ class Cordons:
 
     async def _cordon_new(self, rebalance: Rebalance, wanted: set[BrokerId], of_others: Collection[BrokerId]) -> None:
         """Cordon those of the wanted brokers that still need it, and that the run may cordon now."""
-        if rebalance.refusal is not None:
-            return  # a resource that may not use the connection changes no broker
+        if rebalance.held_by is not None:
+            return  # a resource that may start nothing new changes no broker
         done = rebalance.memory.cordons_done
         # A cordon on record was begun before the run was blocked: Kafka may not have been reached.
         may_begin = wanted if rebalance.assessment.step_block is None else wanted & _cordoned(rebalance)

@@ -43,7 +43,10 @@ class UnreadableResources:
         self._clock = clock
 
     async def rebalance(self, body: Mapping[str, Any], error: Refused) -> None:
-        """Never read before. If it is being deleted, the finalizer is removed once no run is open, or by order."""
+        """Never served, or without a readable connection.
+
+        If it is being deleted, the finalizer is removed once no run is open, or by order.
+        """
         await self._say_invalid(REBALANCES, body, error)
         try:
             metadata = parse_metadata(body)

@@ -111,9 +111,9 @@ def _ends(rebalance: RebalanceView) -> bool:
 
 
 def _waits_to_replan(rebalance: RebalanceView) -> bool:
-    """Whether a new plan is to be made next. A refused rebalance makes none, so it only rests with the run it has."""
+    """Whether a new plan is to be made next. A rebalance that is held makes none, so it only rests with its run."""
     replanning = rebalance.assessment.replanning
-    return replanning is not None and replanning.ready and rebalance.refusal is None
+    return replanning is not None and replanning.ready and rebalance.held_by is None
 
 
 def _gives_up_place(rebalance: RebalanceView) -> bool:

@@ -18,11 +18,14 @@ def replanning_for_spec(rebalance: RebalanceView) -> Replanning | None:
     """Why the plan of an open run must be put aside for what the spec asks for; None: it stands.
 
     A plan that was put aside stands again if the spec is edited back. Not while a new plan is being made: that plan is
-    finished first, and then put aside. A deletion ends all replanning.
+    finished first, and then put aside. A deletion ends all replanning. The plan also
+    stands while the spec was never readable, because it is not known whether it asks for something else.
     """
     before, run = rebalance.assessment.replanning, rebalance.record.open_run
     if run is None or rebalance.desired.deleting:
         return None
+    if rebalance.desired.never_read:
+        return before
     if run.planning_hash != rebalance.desired.planning_hash:
         return replace(before, reason=Reason.SUPERSEDED) if before is not None else Replanning(Reason.SUPERSEDED)
     if before is not None and before.reason is Reason.SUPERSEDED and rebalance.memory.planning is None:
@@ -55,7 +58,7 @@ def lost_and_all(rebalance: RebalanceView) -> tuple[int, int]:
 def wants_plan(rebalance: RebalanceView) -> bool:
     """Whether a plan is to be made: none was made for this spec, or the present one has been put aside."""
     desired, record = rebalance.desired, rebalance.record
-    if rebalance.refusal is not None:
+    if rebalance.held_by is not None:
         return False
     if not desired.has_finalizer or not record.was_read or desired.deleting or rebalance.memory.planning is not None:
         return False

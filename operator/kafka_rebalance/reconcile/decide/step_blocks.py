@@ -51,9 +51,9 @@ def _stopped(_: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
     return STOPPED if inputs.stopped else None
 
 
-def _refused(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
-    refusal = rebalance.refusal
-    return None if refusal is None else StepBlock(Reason(refusal.reason), refusal.message, gives_up_place=True)
+def _held(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
+    why = rebalance.held_by
+    return None if why is None else StepBlock(Reason(why.reason), why.message, gives_up_place=True)
 
 
 def _frozen(_: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
@@ -132,7 +132,7 @@ def _unhealthy(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | Non
 
 _CHAIN = (
     _stopped,
-    _refused,
+    _held,
     _frozen,
     _suspended,
     _unapproved,

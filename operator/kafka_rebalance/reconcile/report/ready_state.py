@@ -34,8 +34,7 @@ def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
         retried = "; trying again" if isinstance(problem, Transient) else ""
         return _problem(problem.reason, problem.message + retried)
     if desired.spec_problem is not None and not desired.deleting:
-        unread = f"{desired.spec_problem.message}; what was asked for before still holds"
-        return _problem(desired.spec_problem.reason, unread)
+        return _problem(desired.spec_problem.reason, _until_the_spec_is_valid(rebalance, desired.spec_problem))
     refusal = rebalance.refusal
     if refusal is not None and not desired.deleting and (opened is not None or not already_done(rebalance)):
         return _problem(refusal.reason, refusal.message + (f"; {_draining(rebalance)}" if opened is not None else ""))
@@ -162,6 +161,12 @@ def _state_of_replanning(assessment: Assessment, replanning: Replanning, waits: 
     then = "planning again" if replanning.ready else f"cancelling {cancelled}, then planning again"
     reason = Reason.DRIFTED if replanning.reason is Reason.DRIFTED else Reason.SUPERSEDED
     return _in(reason, f"{why[replanning.reason]}: {then}" + (f"; {waits}" if waits else ""))
+
+
+def _until_the_spec_is_valid(rebalance: RebalanceView, problem: RebalanceError) -> str:
+    if not rebalance.desired.never_read:
+        return f"{problem.message}; what was asked for before still holds"
+    return problem.message + (f"; {_draining(rebalance)}" if rebalance.record.loaded_run is not None else "")
 
 
 def _draining(rebalance: RebalanceView) -> str:

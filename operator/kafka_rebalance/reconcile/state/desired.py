@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from kafka_rebalance.api import v1alpha1
-from kafka_rebalance.api.deleted import parse_deleted_rebalance
 from kafka_rebalance.api.overrides import OVERRIDES, THROTTLE, OverrideInForce, overridden_rebalance
+from kafka_rebalance.api.partly_valid import parse_partly_valid
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
 from kafka_rebalance.errors import Refused
@@ -19,6 +19,7 @@ from kafka_rebalance.execution.limits import Limits
 class Desired:
     """The resource. ``spec_problem``: why the newest spec cannot be read; ``spec`` is then the last readable one.
 
+    ``never_read``: there is none, and ``spec`` has only the valid fields of the newest one. Nothing new starts by it.
     ``given``: the spec without overrides, if ``spec`` has ``overrides``, as of ``looked_at``. ``override_problems``:
     annotations that cannot be read.
     """
@@ -27,32 +28,40 @@ class Desired:
     spec: KafkaRebalanceSpec
     status: KafkaRebalanceStatus
     spec_problem: Refused | None = None
+    never_read: bool = False
     given: KafkaRebalanceSpec | None = None
     overrides: tuple[OverrideInForce, ...] = ()
     override_problems: tuple[str, ...] = ()
     looked_at: datetime | None = None
 
     @classmethod
-    def of(cls, body: Mapping[str, Any], before: "Desired | None" = None) -> "Desired":
-        """The resource from ``body``. An unreadable spec must not hide a deletion.
+    def of(cls, body: Mapping[str, Any], before: Self | None = None) -> Self:
+        """The resource from ``body``. An unreadable spec must not hide a deletion, nor an open run after a restart.
 
-        Read for the first time, Refused("InvalidSpec") names the field; if the resource is being deleted, unreadable
-        fields are left out. Later, the spec that was read ``before`` stays in force.
+        If the spec was read ``before``, that spec stays in force. If it never was, unreadable fields are left out where
+        the resource is being deleted or has our finalizer, which every resource with an open run has. Else
+        Refused("InvalidSpec") names the field.
         """
         metadata = v1alpha1.parse_metadata(body)
         try:
-            read = parse_deleted_rebalance if before is None and metadata.deleting else v1alpha1.parse_rebalance
-            resource = read(body)
+            found = cls._read(v1alpha1.parse_rebalance(body))
         except Refused as error:
-            if before is None:
+            if before is not None and not before.never_read:
+                found = replace(before, metadata=metadata, spec_problem=error)
+            elif metadata.deleting:
+                found = cls._read(parse_partly_valid(body))
+            elif metadata.held:
+                found = replace(cls._read(parse_partly_valid(body)), spec_problem=error, never_read=True)
+            else:
                 raise
-            now, found = before.looked_at, replace(before, metadata=metadata, spec_problem=error)
-        else:
-            now = before.looked_at if before is not None else None
-            found = cls(resource.metadata, resource.spec, resource.status)
+        now = before.looked_at if before is not None else None
         return found if now is None else found.as_of(now)
 
-    def as_of(self, now: datetime) -> "Desired":
+    @classmethod
+    def _read(cls, resource: v1alpha1.KafkaRebalance) -> Self:
+        return cls(resource.metadata, resource.spec, resource.status)
+
+    def as_of(self, now: datetime) -> Self:
         """With the overrides that are in force at this time."""
         given = self.given or self.spec
         found = overridden_rebalance(given, self.metadata.annotations, now)

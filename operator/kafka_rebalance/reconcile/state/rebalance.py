@@ -41,6 +41,10 @@ class RebalanceView(Protocol):
     def refusal(self) -> RebalanceError | None:
         """Why its connection may not be used for anything new; reassignments in flight come to rest. None: it may."""
 
+    @property
+    def held_by(self) -> RebalanceError | None:
+        """Why nothing new may start: the refusal, or a spec that was never readable. None: it may."""
+
 
 @dataclass(eq=False)
 class Rebalance:
@@ -54,8 +58,13 @@ class Rebalance:
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Self:
-        """A resource that is seen for the first time. Refused("InvalidSpec") names the field that cannot be read."""
+        """A resource that is seen for the first time. Raises what ``Desired.of`` raises."""
         return cls(Desired.of(body))
+
+    @property
+    def held_by(self) -> RebalanceError | None:
+        """Why nothing new may start: the refusal, or a spec that was never readable. None: it may."""
+        return self.refusal or (self.desired.spec_problem if self.desired.never_read else None)
 
     def see(self, body: Mapping[str, Any]) -> None:
         """Take in a newer state of the resource."""

@@ -7,7 +7,7 @@ import pytest
 from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.stopped_clock import NOON, StoppedClock
 
-from kafka_rebalance.api.deleted import parse_deleted_rebalance
+from kafka_rebalance.api.partly_valid import parse_partly_valid
 from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION, REBALANCES
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.run import Run
@@ -40,14 +40,14 @@ class TestWhatCanBeRead:
     )
     def test_the_rest_of_it(self, spec, read):
         """Everything needed to roll back with the requested policy and speed."""
-        found = parse_deleted_rebalance(deleted(**spec)).spec
+        found = parse_partly_valid(deleted(**spec)).spec
         assert found.model_dump(mode="json", by_alias=True, exclude_defaults=True) == {"kafka": KAFKA, **read}
 
     @pytest.mark.parametrize("kafka", [{}, {**KAFKA, "later": 1}, {"bootstrapServers": 1}])
     def test_without_a_cluster_nothing_can_be_done(self, kafka):
         """The connection is not guessed either."""
         with pytest.raises(Refused, match=r"spec\.kafka"):
-            parse_deleted_rebalance(deleted(kafka=kafka, later=1))
+            parse_partly_valid(deleted(kafka=kafka, later=1))
 
 
 class Engine:

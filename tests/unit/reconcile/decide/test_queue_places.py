@@ -18,7 +18,8 @@ from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionStat
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, direction_of
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
-from kafka_rebalance.reconcile.decide.replanning import undo_ordered, wants_plan
+from kafka_rebalance.reconcile.decide.replanning import replanning_for_spec, undo_ordered, wants_plan
+from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.state.assessment import Replanning, RollbackBarrier, StepBlock
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
@@ -203,6 +204,27 @@ class TestUnreadableSpec:
         assert "bogus" in mine.desired.spec_problem.message
         mine.see({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
         assert mine.desired.spec_problem is None
+
+    @pytest.mark.parametrize("spec", [{"bogus": 1}, {"strategy": "PreferredLeaders", "replicationFactor": 3}])
+    def test_one_that_was_never_readable_rests_with_its_plan(self, spec):
+        """The operator was restarted: what is asked for is not known, so the plan stands and others go by."""
+        mine = running("r", WAITING, **spec)
+        recorded(mine, run=replace(mine.record.run, planning_hash="of the last valid spec"))
+        assert replanning_for_spec(mine) is None
+        block = step_block_for(mine, BlockInputs(NOON))
+        assert block.reason is Reason.INVALID_SPEC
+        for replanning in (None, Replanning(Reason.DRIFTED, ready=True)):
+            found(mine, step_block=block, replanning=replanning)
+            assert not wants_plan(mine)
+            assert lined_up(mine, resource("second"))["second"].runs
+
+    def test_a_spec_that_is_valid_again_holds(self):
+        """Everything in it, and nothing of what could be read before."""
+        mine = running("r", bogus=1, suspend=True)
+        metadata = {"name": "r", "namespace": "kafka", "uid": "r", "finalizers": [FINALIZER]}
+        mine.see({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, "priority": 4}})
+        assert mine.held_by is None
+        assert (mine.desired.spec.priority, mine.desired.spec.suspended) == (4, False)
 
 
 class TestWhereItGoes:

@@ -74,6 +74,7 @@ class View:
     assessment: Assessment
     memory: Memory
     refusal: RebalanceError | None
+    held_by: RebalanceError | None
 
 
 def rebalance(name="r", *, deleting=False):
@@ -93,7 +94,7 @@ def running(name="r", *, deleting=False):
 
 
 def view(mine):
-    return View(mine.desired, mine.record, mine.assessment, mine.memory, mine.refusal)
+    return View(mine.desired, mine.record, mine.assessment, mine.memory, mine.refusal, mine.held_by)
 
 
 def _assigned() -> Iterator[tuple[str, str, Path]]:

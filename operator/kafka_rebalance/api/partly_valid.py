@@ -1,6 +1,6 @@
-"""Reads a KafkaRebalance that is being deleted and whose spec is not valid as a whole.
+"""Reads a KafkaRebalance whose spec is not valid as a whole, to delete it or to let its open run come to rest.
 
-For example, a later version wrote it before the operator was downgraded. Its deletion must not wait for that.
+For example, a later version wrote it before the operator was downgraded. Neither may wait for a valid spec.
 """
 
 import copy
@@ -13,7 +13,7 @@ from kafka_rebalance.api.v1alpha1 import KafkaRebalance, parse_metadata, parse_r
 from kafka_rebalance.errors import Refused
 
 
-def parse_deleted_rebalance(body: Mapping[str, Any]) -> KafkaRebalance:
+def parse_partly_valid(body: Mapping[str, Any]) -> KafkaRebalance:
     """The resource without its invalid fields: their defaults apply.
 
     Refused("InvalidSpec") where ``spec.kafka`` is invalid.

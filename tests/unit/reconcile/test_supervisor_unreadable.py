@@ -1,0 +1,65 @@
+"""After a restart, an open run whose spec cannot be read comes to rest, and holds up no other rebalance."""
+
+import pytest
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+
+INVALID = {"strategy": "PreferredLeaders", "replicationFactor": 3}
+"""Neither field alone is refused."""
+PROBLEM = "spec: replicationFactor is not allowed with the strategy PreferredLeaders, which copies nothing"
+
+
+@pytest.fixture
+async def restarted(world):
+    """Two of the four copies of r are in flight, and its spec cannot be read."""
+    await world.draining(2, execution={"parallelPartitionCount": 2})
+    world.edit(REBALANCES, "a", "r", **INVALID)
+    await world.restart("a")
+    await world.until(lambda: "reassignments in flight finish" in world.ready("a")[1])
+    return world
+
+
+def on(broker, world):
+    """The number of partitions with a replica on this broker."""
+    return sum(broker in replicas for replicas in world.real.lists("orders"))
+
+
+async def test_nothing_new_starts(restarted):
+    """The reassignments in flight finish."""
+    state, message = restarted.ready("a")
+    assert state == "InvalidSpec"
+    assert message == f"{PROBLEM}; no new step is started; reassignments in flight finish"
+    restarted.real.arrive()
+    await restarted.until(lambda: restarted.ready("a")[1].endswith("; no new step is started"))
+    assert on(1, restarted) == 2
+    assert not restarted.real.flying
+
+
+async def test_others_do_not_wait_for_it(restarted):
+    """Not even one that moves the same partitions, once nothing of it is in flight."""
+    restarted.create("a", name="s", brokers={"decommission": [2]})
+    restarted.see("a")
+    await restarted.until(lambda: restarted.state("a", "s") == "Queued")
+    restarted.real.slow = set()
+    restarted.real.arrive()
+    await restarted.until(lambda: restarted.state("a", "s") == "Succeeded")
+    assert restarted.state("a") == "InvalidSpec"
+    assert on(2, restarted) == 0
+
+
+async def test_it_goes_on_when_its_spec_is_repaired(restarted):
+    """The plan on record still holds if the spec asks for the same again."""
+    restarted.real.slow = set()
+    restarted.real.arrive()
+    del restarted.kube.resources[REBALANCES, "a", "r"]["spec"]["replicationFactor"]
+    restarted.edit(REBALANCES, "a", "r", strategy="MinimalMovement")
+    await restarted.until(lambda: restarted.state("a") == "Succeeded")
+    assert on(1, restarted) == 0
+
+
+async def test_its_deletion_rolls_back(restarted):
+    """As if it had been deleted before the restart."""
+    restarted.real.slow = set()
+    restarted.real.arrive()
+    await restarted.deleted("a")
+    assert on(1, restarted) == 4
