@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kafka_rebalance.api.v1alpha1 import KafkaRebalance, parse_metadata, parse_rebalance
+from kafka_rebalance.api.v1alpha1 import PLANNING_FIELDS, KafkaRebalance, parse_metadata, parse_rebalance
 from kafka_rebalance.errors import Refused
 
 
@@ -35,10 +35,14 @@ def parse_partly_valid(body: Mapping[str, Any]) -> KafkaRebalance:
 
 
 def _leave_out(spec: dict[str, Any], loc: tuple[int | str, ...]) -> None:
-    """Remove the field at ``loc`` if objects lead to it, else everything but ``kafka``."""
+    """Remove the field at ``loc`` if objects lead to it.
+
+    If fields contradict each other, remove those that decide what is planned: no new plan is made, and an open run
+    keeps its throttle and its deletionPolicy. Without such fields, remove everything but ``kafka``.
+    """
     within, path = spec, list(loc)
     while len(path) > 1 and isinstance(within.get(str(path[0])), dict) and path[1] in within[str(path[0])]:
         within = within[str(path.pop(0))]
     if not path or within.pop(str(path[0]), None) is None:
-        for name in spec.keys() - {"kafka"}:
+        for name in spec.keys() & PLANNING_FIELDS or spec.keys() - {"kafka"}:
             del spec[name]

@@ -25,10 +25,12 @@ def on(broker, world):
 
 
 async def test_nothing_new_starts(restarted):
-    """The reassignments in flight finish."""
+    """The reassignments in flight finish, under the throttle of the spec."""
     state, message = restarted.ready("a")
     assert state == "InvalidSpec"
     assert message == f"{PROBLEM}; no new step is started; reassignments in flight finish"
+    rates = {value for (_, name), value in restarted.real.values.items() if name.endswith(".rate")}
+    assert rates == {str(2**20)}
     restarted.real.arrive()
     await restarted.until(lambda: restarted.ready("a")[1].endswith("; no new step is started"))
     assert on(1, restarted) == 2

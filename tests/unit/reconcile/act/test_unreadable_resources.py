@@ -34,7 +34,10 @@ class TestWhatCanBeRead:
             ),
             ({"execution": {"maxPerBroker": {"in": 0, "out": 3}}}, {"execution": {"maxPerBroker": {"out": 3}}}),
             ({"throttle": {"unlimited": True, "leaderRate": 5}, "priority": 4}, {"priority": 4}),
-            ({"strategy": "PreferredLeaders", "replicationFactor": 3, "priority": 4}, {}),
+            (
+                {"strategy": "PreferredLeaders", "replicationFactor": 3, "deletionPolicy": "Abandon"},
+                {"deletionPolicy": "Abandon"},
+            ),
             ({"execution": 5}, {}),
         ],
     )
