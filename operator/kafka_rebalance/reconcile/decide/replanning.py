@@ -18,8 +18,8 @@ def replanning_for_spec(rebalance: RebalanceView) -> Replanning | None:
     """Why the plan of an open run must be put aside for what the spec asks for; None: it stands.
 
     A plan that was put aside stands again if the spec is edited back. Not while a new plan is being made: that plan is
-    finished first, and then put aside. A deletion ends all replanning. The plan also
-    stands while the spec was never readable, because it is not known whether it asks for something else.
+    finished first, and then put aside. A deletion ends all replanning. The plan also stands while the spec was never
+    readable, because it is not known whether it asks for something else.
     """
     before, run = rebalance.assessment.replanning, rebalance.record.open_run
     if run is None or rebalance.desired.deleting:
