@@ -95,8 +95,13 @@ def as_rolled_back(
 
 
 def moved_back(old: RebalanceView) -> dict[TopicPartition, PartitionMove]:
-    """What a rollback moves: the partitions that the run has sent something, but for those left alone."""
+    """What a rollback moves: the partitions that the run has sent something, but for those left alone.
+
+    What the cancellation for a successor leaves in place counts: without that successor, it is moved back too.
+    """
     skipped = skipped_partitions(old)
+    if old.assessment.successor is not None:
+        skipped = {tp: status for tp, status in skipped.items() if status.reason != Reason.LEFT_IN_PLACE}
     return {move.tp: move for move in old.record.moves if move.tp not in skipped}
 
 

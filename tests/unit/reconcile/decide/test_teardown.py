@@ -160,6 +160,15 @@ class TestSuccessors:
         found(old, statuses={tp(0): PartitionStatus(MovePhase.SKIPPED, "LeftInPlace")})
         assert successor_of(old, new).uid == new.uid
 
+    def test_what_the_cancellation_leaves_in_place_has_to_be_moved_too(self):
+        """The run is handed over with all its partitions, so one that moves only some of them gets nothing."""
+        old, new = dying(0, 1), planned("new", 0, 1, metadata=created(1))
+        older = planned("older", 0, metadata=created(-1))
+        assert successor_of(old, older, new).uid == new.uid
+        found(old, statuses={tp(1): PartitionStatus(MovePhase.SKIPPED, "LeftInPlace")})
+        assert successor_of(old, older, new).uid == new.uid
+        assert successor_of(old, older) is None
+
     def test_nothing_is_handed_over_that_is_not_rolled_back(self):
         """With deletionPolicy Revert it ends in a moment."""
         assert successor_of(dying(0, deletionPolicy="Revert"), planned("new", 0)) is None
