@@ -58,6 +58,7 @@ FAILED_ONCE_WITH_OVERLAPPING = {
     400369: "Drained was written a round after its proof; a call in between had put a replica on the broker",
     400235: "a restart did not load the open run of a resource with an invalid spec, and others waited for it",
     400787: "a rollback was handed to a rebalance that did not move what its cancellation had left in place",
+    401000: "a rebalance that was about to take over a rollback elected a leader, and then did not get the origins",
 }
 
 

@@ -363,7 +363,7 @@ def _leads_to_rest(move: PartitionMove, state: PartitionState, step: steps.Step,
     """
     call = step.calls[0]
     if isinstance(call, steps.Elect):
-        return not (move.elects and direction is Direction.FORWARD)
+        return direction is not Direction.FORWARD or (not move.elects and state.replicas != move.planned_from)
     if call.until_in_sync:
         return False
     repairs_order = direction is not Direction.FORWARD and set(call.replicas) == set(state.replicas)

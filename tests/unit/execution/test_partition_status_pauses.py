@@ -58,6 +58,12 @@ class TestPaused:
         assert status_of(state(1, 2, 3, leader=2), move=move).call == Elect(BrokerId(1))
         assert status_of(state(1, 2, 3, leader=2), move=move, paused=True).reason == "Paused"
 
+    def test_nor_one_before_the_first_step(self):
+        """A broker was restarted, and another one leads since: no step of the run has put the leader first."""
+        move = dataclasses.replace(MOVE, target=replicas_of(1, 4, 5))
+        assert status_of(state(1, 2, 3, leader=2), move=move).call == Elect(BrokerId(1))
+        assert status_of(state(1, 2, 3, leader=2), move=move, paused=True).reason == "Paused"
+
     def test_neither_one_that_an_earlier_plan_prepared(self):
         """The plan that elects is new, so the earlier cause of the change does not matter."""
         now = replicas_of(2, 1, 3)

@@ -102,6 +102,35 @@ class TestDeletion:
         assert kafka.altered == []
 
 
+class TestHeld:
+    """A run that has sent nothing sends nothing before it may start steps."""
+
+    @pytest.mark.parametrize(("spec", "state"), HELD)
+    async def test_a_step_of_others_is_not_completed(self, kafka, spec, state):
+        """It looks like a step of the plan, and the partition has one replica too many."""
+        operator = OperatorInMemory(kafka)
+        operator.apply(**{**spec, "approval": {**spec.get("approval", {}), "driftBudget": 100}})
+        await operator.until(state)
+        planned = operator.rebalance.record.loaded_run.plan.partitions[0]
+        await kafka.alter_reassignments({planned.tp: (*planned.target, *planned.current)})
+        kafka.altered.clear()
+        for _ in range(5):
+            await operator.round()
+        assert (operator.state, operator.run.started_at, kafka.altered, kafka.elected) == (state, None, [], [])
+
+    @pytest.mark.parametrize(("spec", "state"), HELD)
+    async def test_no_leader_is_elected(self, spec, state):
+        """A broker was restarted, and the plan elects it before it copies anything."""
+        kafka = KafkaInMemory((1, 2, 3, 4, 5), t=[[1, 2, 3]])
+        kafka.lead("t", 0, 2)
+        operator = OperatorInMemory(kafka)
+        operator.assign(("t", 0, [1, 4, 5]), **spec)
+        await operator.until(state)
+        for _ in range(5):
+            await operator.round()
+        assert (operator.state, operator.run.started_at, kafka.altered, kafka.elected) == (state, None, [], [])
+
+
 class TestUndo:
     async def test_a_success_of_others_is_not_undone(self, kafka):
         """It succeeded before it was approved: an undo would revert the work of others."""

@@ -1,7 +1,8 @@
 """Why a rebalance starts no new step now: a chain of named checks, the first that applies is shown. Pure.
 
 A step block never stops a null, a drop of a replica above the replication factor, or the repair of an order: those lead
-to rest. A rebalance that rests because of its own resource gives up its place in the queue.
+to rest. A run that has sent nothing sends none of them. A rebalance that rests because of its own resource gives up its
+place in the queue.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -64,13 +64,20 @@ def choice_for(
             if broker in free:
                 free[broker] -= size
     uids = [rebalance.desired.uid for rebalance in first]
+    nothing = {rebalance.desired.uid: Orders() for rebalance in first if _is_held_unsent(rebalance)}
 
     def chosen() -> dict[str, Orders]:
         sizes, in_flight = on_disks.replica_bytes, on_disks.in_flight
         found = schedule(shares, cluster, ceilings, free, sizes, list_budget, in_flight, copying=copying)
-        return dict(zip(uids, found, strict=True))
+        return dict(zip(uids, found, strict=True)) | nothing
 
     return chosen
+
+
+def _is_held_unsent(rebalance: RebalanceView) -> bool:
+    """Whether it may start no step and has sent nothing: what looks like a step of its plan was begun by others."""
+    run = rebalance.record.run
+    return rebalance.assessment.step_block is not None and run is not None and run.started_at is None
 
 
 def _ready(rebalance: RebalanceView) -> ReadyCalls | None:
