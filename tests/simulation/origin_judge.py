@@ -8,11 +8,15 @@ class OriginJudge:
         self.judge = judge
 
     def starts(self, what, run):
-        """A run that follows one that was taken over has the origins of both on record before its first call."""
+        """A run that follows one that was taken over has the origins of both on record before its first call.
+
+        A partition that others or another rebalance have moved since is theirs.
+        """
         recorded = self.judge._origins(run.uid, run.run_id)
         for (tp, topic_id), before in self.judge.inherited.get(run.uid, {}).items():
             state, origin = self.judge.world.kafka.states.get(tp), recorded.get(tp)
-            if run.undo or state is None or state.topic_id != topic_id or tp in self.judge.foreign:
+            moved = tp in self.judge.foreign or self.judge.log_dirs.by_another(tp, run.uid)
+            if run.undo or state is None or state.topic_id != topic_id or moved:
                 continue
             if origin is None or origin.replicas != before:
                 there = "nothing" if origin is None else list(origin.replicas)

@@ -8,6 +8,7 @@ import pytest
 from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.stopped_clock import NOON
 from tests.simulation.judge import Judge
+from tests.simulation.log_dir_judge import LogDirJudge
 from tests.simulation.origin_judge import OriginJudge
 from tests.simulation.owner_judge import OwnerJudge
 from tests.simulation.process import at_once
@@ -217,11 +218,16 @@ class TestOrigins:
 class TestInheritedOrigins:
     """The run a follows one that it took over, before which t-0 had the brokers 1 and 2. It sends its first call."""
 
-    def broken(self, *recorded, changed=(), undo=False):
-        """By these origins on record; ``changed``: the partitions that others have changed."""
+    def broken(self, *recorded, changed=(), moved_by="a", undo=False):
+        """By these origins on record; ``changed``: the partitions that others have changed.
+
+        ``moved_by``: whose run has moved t-0 since.
+        """
         broken, run = [], SimpleNamespace(uid="a", run_id="run", undo=undo)
         judge = SimpleNamespace(inherited={"a": {(TP, "id"): replicas_of(1, 2)}}, foreign=dict.fromkeys(changed, 0.0))
         judge.world = SimpleNamespace(kafka=SimpleNamespace(states={TP: SimpleNamespace(topic_id="id")}))
+        judge.log_dirs = LogDirJudge(judge.world, judge)
+        judge.log_dirs.movers[TP] += [(1.0, "a"), (2.0, moved_by)]
         on_record = {origin.tp: origin for origin in (Origin(TP, "id", replicas) for replicas in recorded)}
         judge._origins = lambda _uid, _run_id: on_record
         judge.breach = broken.append
@@ -238,6 +244,9 @@ class TestInheritedOrigins:
 
     def test_are_of_no_use_where_others_have_moved_the_partition(self):
         assert self.broken(changed=[TP]) == []
+
+    def test_are_of_no_use_where_another_rebalance_has_moved_it(self):
+        assert self.broken(replicas_of(3, 4), moved_by="c") == []
 
     def test_are_not_those_of_an_undo(self):
         assert self.broken(undo=True) == []

@@ -59,6 +59,7 @@ FAILED_ONCE_WITH_OVERLAPPING = {
     400235: "a restart did not load the open run of a resource with an invalid spec, and others waited for it",
     400787: "a rollback was handed to a rebalance that did not move what its cancellation had left in place",
     401000: "a rebalance that was about to take over a rollback elected a leader, and then did not get the origins",
+    401060: "the judge: the origin of a partition is given up if another rebalance has moved the partition since",
 }
 
 
