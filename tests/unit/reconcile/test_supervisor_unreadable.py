@@ -1,12 +1,26 @@
 """After a restart, an open run whose spec cannot be read comes to rest, and holds up no other rebalance."""
 
 import pytest
+from tests.fakes.shared_clusters import Cluster
+from tests.unit.reconcile.test_engine_cordons import Brokers
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.act.cordoning import CONFIG
 
 INVALID = {"strategy": "PreferredLeaders", "replicationFactor": 3}
 """Neither field alone is refused."""
 PROBLEM = "spec: replicationFactor is not allowed with the strategy PreferredLeaders, which copies nothing"
+
+
+class Cordoning(Brokers, Cluster):
+    """A cluster that is connected to again, and offers cordons. ``rounds``: how many have begun."""
+
+    rounds = 0
+
+    async def describe_cluster(self):
+        self.rounds += 1
+        return await super().describe_cluster()
 
 
 @pytest.fixture
@@ -17,6 +31,11 @@ async def restarted(world):
     await world.restart("a")
     await world.until(lambda: "reassignments in flight finish" in world.ready("a")[1])
     return world
+
+
+def wake(world):
+    """Without this, the engine looks only every few seconds."""
+    world.supervisor._engines.get("c").engine.wake()
 
 
 def on(broker, world):
@@ -65,3 +84,24 @@ async def test_its_deletion_rolls_back(restarted):
     restarted.real.arrive()
     await restarted.deleted("a")
     assert on(1, restarted) == 4
+
+
+async def test_a_broker_that_is_emptied_stays_cordoned(world):
+    """Which brokers are to be empty is not known, so the run does not end before that is proved."""
+    world.servers["kafka"] = world.real = Cordoning([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
+    await world.draining()
+    assert world.real.cordoned == [1]
+    world.edit(REBALANCES, "a", "r", **INVALID)
+    await world.restart("a")
+    await world.until(lambda: world.state("a") == "InvalidSpec")
+    world.real.slow = set()
+    world.real.arrive()
+    await world.until(lambda: wake(world) or world.ready("a")[1].endswith("; no new step is started"))
+    rounds = world.real.rounds
+    await world.until(lambda: wake(world) or world.real.rounds > rounds + 5)
+    assert (world.runs["a"], set(world.real.values)) == (None, {(BrokerId(1), CONFIG)})
+    del world.kube.resources[REBALANCES, "a", "r"]["spec"]["replicationFactor"]
+    world.edit(REBALANCES, "a", "r", strategy="MinimalMovement")
+    await world.until(lambda: world.state("a") == "Succeeded")
+    assert world.condition("a", "Drained")["status"] == "True"
+    assert world.real.cordoned == [1]

@@ -20,7 +20,7 @@ from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.decide.arrival_proof import late_call_possible, proof_seconds
-from kafka_rebalance.reconcile.decide.direction import going_back
+from kafka_rebalance.reconcile.decide.direction import end_unknown, going_back
 from kafka_rebalance.reconcile.decide.disk_peak import disk_peak
 from kafka_rebalance.reconcile.decide.drain_proof import asked_for_proof, drain_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
@@ -65,14 +65,15 @@ class Closing:
     async def finish(self, rebalance: Rebalance, info: ClusterInfo) -> Assessment:
         """Every partition has arrived or is skipped, and the throttle has been removed: close the run.
 
-        If the plan is put aside, copies in flight may stay: it is planned again beside them. Returns the assessment,
-        with what has been found out about brokers to be emptied and about planning again.
+        If the plan is put aside, copies in flight may stay: it is planned again beside them. If it is not known which
+        brokers are to be empty, the run stays open. Returns the assessment, with what has been found out about brokers
+        to be emptied and about planning again.
         """
         assessment = rebalance.assessment
         too_large = assessment.teardown.barrier is RollbackBarrier.TOO_LARGE
         if rebalance.record.loaded_run is None or rebalance.memory.planning is not None or too_large:
             return assessment
-        if assessment.replanning is None and not self._uncordoned(rebalance, info):
+        if assessment.replanning is None and (end_unknown(rebalance) or not self._uncordoned(rebalance, info)):
             return assessment
         if not self._proved(rebalance):
             return assessment

@@ -20,7 +20,7 @@ from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.decide.arrival_proof import may_be_executed_late
-from kafka_rebalance.reconcile.decide.direction import direction_of
+from kafka_rebalance.reconcile.decide.direction import direction_of, end_unknown
 from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
@@ -45,9 +45,9 @@ class Cordons:
         """Cordon the brokers being emptied, unless somebody has; remove cordons no longer wanted.
 
         ``rebalances``: all of the cluster. The last one with an open run that wants a cordon removes it.
-        Does nothing if Kafka does not support cordons.
+        Does nothing if Kafka does not support cordons, or if it is not known which brokers are to be emptied.
         """
-        if rebalance.record.run is None or rebalance.record.loaded_run is None:
+        if rebalance.record.run is None or rebalance.record.loaded_run is None or end_unknown(rebalance):
             return
         others = [other.record.open_run for other in rebalances if other is not rebalance]
         of_others = {broker for other in others if other is not None for broker in other.cordoned}

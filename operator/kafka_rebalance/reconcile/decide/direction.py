@@ -31,6 +31,11 @@ def going_back(rebalance: RebalanceView) -> bool:
     return rebalance.desired.deleting or undone
 
 
+def end_unknown(rebalance: RebalanceView) -> bool:
+    """Whether it goes forward by a spec that was never readable: which brokers are to be empty then is not known."""
+    return rebalance.desired.never_read and not going_back(rebalance)
+
+
 def by_precedence(running: Iterable[RebalanceView]) -> list[RebalanceView]:
     """Rollbacks come first, then the higher priority, then the older resource."""
     return sorted(running, key=lambda r: (not going_back(r), -r.desired.spec.priority, r.desired.age_key))
