@@ -7,6 +7,7 @@ from tests.broken_rules.rules.inline_rules import INLINE_RULES
 from tests.broken_rules.rules.interface_rules import INTERFACE_RULES
 from tests.broken_rules.rules.load_model_rules import LOAD_MODEL_RULES
 from tests.broken_rules.rules.log_dir_rules import LOG_DIR_RULES
+from tests.broken_rules.rules.old_answer_rules import OLD_ANSWER_RULES
 from tests.broken_rules.rules.ownership_rules import OWNERSHIP_RULES
 from tests.broken_rules.rules.planning_rules import PLANNING_RULES
 from tests.broken_rules.rules.reconcile_rules import RECONCILE_RULES
@@ -16,6 +17,7 @@ RULES: tuple[BrokenRule, ...] = (
     *PLANNING_RULES,
     *EXECUTION_RULES,
     *RECONCILE_RULES,
+    *OLD_ANSWER_RULES,
     *REVIEW_RULES,
     *LOG_DIR_RULES,
     *OWNERSHIP_RULES,

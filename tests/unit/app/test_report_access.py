@@ -2,6 +2,7 @@
 
 import pytest
 from tests.fakes.reviewing_api_server import ReviewingApiServer
+from tests.fakes.settable_clock import SettableClock
 
 from kafka_rebalance.app import report_access
 from kafka_rebalance.app.report_access import KEPT_SECONDS, Access, ReportAccess
@@ -9,16 +10,9 @@ from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.access_reviews import AccessReviews
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return SettableClock(100.0)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The one cluster of a client: which brokers are asked, and what follows if one belongs to another cluster."""
 
 import pytest
+from tests.fakes.settable_clock import SettableClock
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.kafka.answering_cluster import AnsweringCluster
@@ -11,17 +12,9 @@ def brokers(*ids, host="kafka"):
     return [Broker(BrokerId(n), None, host, 9000 + n) for n in ids]
 
 
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return SettableClock()
 
 
 @pytest.fixture

@@ -2,12 +2,13 @@
 
 import pytest
 from tests.fakes.hostile_server import HostileServer
-from tests.unit.kafka.isolated.isolated_clients import Clients, Clock
+from tests.fakes.settable_clock import SettableClock
+from tests.unit.kafka.isolated.isolated_clients import Clients
 
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return SettableClock(1000.0)
 
 
 @pytest.fixture

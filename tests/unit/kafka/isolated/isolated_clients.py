@@ -11,13 +11,6 @@ from kafka_rebalance.kafka.isolated.isolated_admin import IsolatedClients
 LEADING = Fence(lambda: True)
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
 def children_of(pid):
     """The running child processes of this process."""
     found = []
