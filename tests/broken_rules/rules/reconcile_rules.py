@@ -328,4 +328,30 @@ RECONCILE_RULES = (
             "tests/unit/reconcile/decide/test_queue_places.py::TestPlaces::test_one_that_may_not_plan_again_lets_others_by",
         ),
     ),
+    BrokenRule(
+        "steps-of-the-displaced",
+        "The steps that a displaced rebalance ends are not those of one that waits.",
+        "reconcile/decide/queue_places.py",
+        "(place.runs or (place.yields and not mine.yields))",
+        "place.runs",
+        ("tests/unit/reconcile/decide/test_queue_places.py::TestAhead::test_those_that_end_their_steps_to_make_room",),
+    ),
+    BrokenRule(
+        "place-until-the-end-is-recorded",
+        "A run keeps its place in the queue until its end is recorded.",
+        "reconcile/decide/queue_places.py",
+        "asks=(_ends(rebalance) or not rebalance.memory.blocked(now))",
+        "asks=not rebalance.memory.blocked(now)",
+        (
+            "tests/unit/reconcile/decide/test_queue_places.py::TestPlaces::test_one_whose_end_could_not_be_recorded_keeps_its_place",
+        ),
+    ),
+    BrokenRule(
+        "held-and-unsent",
+        "A run that is held and has sent nothing sends nothing.",
+        "reconcile/decide/step_orders.py",
+        "strict=True)) | nothing",
+        "strict=True))",
+        ("tests/unit/reconcile/test_engine_unsent_runs.py::TestHeld::test_a_step_of_others_is_not_completed",),
+    ),
 )
