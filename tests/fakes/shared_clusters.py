@@ -164,9 +164,9 @@ class SharedClusters:
 
     @property
     def runs(self):
-        """The stored outcome of each run, by namespace; None: open."""
+        """The stored outcome of the run of each rebalance r, by namespace; None: open."""
         found = [json.loads(b["data"]["run.json"]) for n, b in self.kube.config_maps.items() if n.startswith("run-")]
-        return {run["namespace"]: run["outcome"] for run in found}
+        return {run["namespace"]: run["outcome"] for run in found if run["name"] == "r"}
 
     async def until(self, holds):
         """Watch events of everything that was seen come along the way."""
