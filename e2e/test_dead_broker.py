@@ -127,7 +127,8 @@ class TestCancelled:
             world.kafka.start_brokers(*({DEAD, *originals} - set(world.kafka.running)))
         rebalance.wait_gone()
         world.wait_in_sync(topic)
-        assert world.judge.describe_topics(topic) == before
+        # Not the leader: on a busy machine, the cluster may have taken broker 1 for dead as well for a moment.
+        assert world.judge.describe_topics(topic)[topic, 0].replicas == before[topic, 0].replicas
         # The rate of a broker that was dead is removed when it is back, by then without the resource.
         wait_until("the throttles are taken away", lambda: world.judge.throttles() == {}, every=1)
         world.assert_tidy()

@@ -20,7 +20,7 @@ from kafka_rebalance.pipeline.spark_session import spark_session
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver, pytest.mark.campaign]
 
 SIZE = 1_000_000
-RATE = 256 << 10
+RATE = 128 << 10
 
 
 @pytest.fixture
