@@ -30,7 +30,7 @@ class StatusJudge:
         self.topics_deleted = False
         """Whether a topic has been deleted, by which the cluster may have been known."""
         self._empty = set()
-        """The uids whose brokers are said to be drained."""
+        """The uids whose brokers are said to be drained, with None, and with the end that said it."""
 
     def edited(self, body):
         """The API server has a new version of the resource."""
@@ -92,17 +92,22 @@ class StatusJudge:
         return not brokers.isdisjoint(self.judge.deaths) or self.judge.log_dirs.by_another(tp, run.successor)
 
     def _drained(self, body):
-        """At the moment when the condition becomes true."""
-        uid, conditions = body["metadata"]["uid"], body.get("status", {}).get("conditions", ())
-        if not any(c["type"] == "Drained" and c["status"] == "True" for c in conditions):
-            self._empty.discard(uid)
-        elif uid not in self._empty:
-            self._empty.add(uid)
-            for tp, state in self.world.kafka.states.items():
-                here = set(body["spec"].get("brokers", {}).get("decommission", ())) & set(state.replicas)
-                if here and not self._changed_lately(tp):
-                    name = body["metadata"]["name"]
-                    self.judge.breach(f"{name} says that {sorted(here)} are drained, and {tp} is on {state.replicas}")
+        """At the moment when the condition becomes true.
+
+        An older status that is carried out late may replace that of an end. The end is then written once more.
+        """
+        uid, status = body["metadata"]["uid"], body.get("status", {})
+        if not any(c["type"] == "Drained" and c["status"] == "True" for c in status.get("conditions", ())):
+            self._empty.discard((uid, None))
+            return
+        said = {(uid, None), (uid, status.get("completedAt"))}
+        judged = not said.isdisjoint(self._empty)
+        self._empty |= said
+        for tp, state in self.world.kafka.states.items() if not judged else ():
+            here = set(body["spec"].get("brokers", {}).get("decommission", ())) & set(state.replicas)
+            if here and not self._changed_lately(tp):
+                name = body["metadata"]["name"]
+                self.judge.breach(f"{name} says that {sorted(here)} are drained, and {tp} is on {state.replicas}")
 
     def _changed_lately(self, tp):
         changed = max(self.judge.foreign.get(tp, -_UNREAD_SECONDS), self.made.get(tp, -_UNREAD_SECONDS))

@@ -120,6 +120,8 @@ class RefusedResources:
             return None  # permitted or gone meanwhile
         if run is None or running is None or started is not Started.HERE:
             connection.leave(uid)
+            if rebalance.record.open_run is not None and not (run is not None and run.open):
+                connection.read_again(uid)  # the end is stored, although its write got no answer
             if run is not None and self._nothing_is_left(run, started):
                 await self._give_up(connection, run)
         elif self._engines.get(run.cluster_id) is running:

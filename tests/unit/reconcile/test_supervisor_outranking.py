@@ -13,7 +13,7 @@ from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAM
 from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.store import LedgerStore, RunStore
 from kafka_rebalance.model.ownership import Binding, Owner
-from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.engines import Engines
 
@@ -107,6 +107,16 @@ class TestOutranks:
         world.see("a")
         await world.until(lambda: world.state("a") != "Rebalancing")
         assert world.state("a") == "Succeeded"
+
+    async def test_one_whose_end_was_recorded_without_an_answer(self, world):
+        """The engine takes its run for open. What is stored counts when no engine has it any more, so it is let go."""
+        await world.draining()
+        world.connection()
+        await world.until(lambda: world.state("a") == "ClusterOwnedElsewhere")
+        (run,) = await RunStore(world.kube).list_all()
+        await RunStore(world.kube).save(replace(run, outcome=RunOutcome.SUCCEEDED, closed_at=world.clock.at))
+        await world.deleted("a")
+        assert world.runs["a"] == "Succeeded"
 
     @pytest.mark.parametrize("edited", [False, True])
     async def test_takes_no_open_run_of_a_server_that_claimed_the_id_before(self, world, monkeypatch, edited):
