@@ -124,7 +124,8 @@ class Judge:
             self.statuses.ordered(what, run, plan.get(tp), set(to) - set(seen.replicas))
             if set(to) - set(seen.replicas) and not client.basis.late:
                 self._throttled(what, tp, to, seen, run, client)
-            self.ours[tp] = run.uid
+            if seen.replicas == state.replicas:  # else others have moved it since, and it looks like theirs
+                self.ours[tp] = run.uid
             if not state.in_flight:
                 self.left[tp] = now, run.uid, state.replicas
             if not client.basis.late:

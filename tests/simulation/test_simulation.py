@@ -52,6 +52,7 @@ FAILED_ONCE_WITH_MORE_FAULTS = {
     67: "the judge: a rebalance waits for good for a topic that the operator may not read, and says so",
 }
 FAILED_ONCE_WITH_OVERLAPPING = {
+    881: "the judge: others had moved a partition since its reading, so the copy was not known as ours",
     859: "the judge: an older status that came late replaced that of an end, which was written once more",
     562: "the judge: an undo moved partitions on in the round that recorded the end of another rebalance",
     113: "the judge: a run lost its cordons because another owner had got the cluster, whose only topic was deleted",
