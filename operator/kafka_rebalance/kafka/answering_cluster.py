@@ -16,8 +16,9 @@ _REFUSED_SECONDS = 60.0
 """How long no order is sent after another id was seen."""
 _BELIEVED_SECONDS = 60.0
 """How long a broker is not asked again: whether or not it has answered."""
-_MOST = 12
-"""Brokers that are asked before one order, above those that it concerns. Brokers that hang must leave threads free."""
+MOST = 12
+"""Brokers that are asked before one order, above those that it concerns, and at the same time in any case: brokers that
+hang must leave threads free. Each names all brokers in its answer, so that of 1,000 takes milliseconds of CPU."""
 
 _Address = tuple[BrokerId, str, int]
 
@@ -70,9 +71,15 @@ class AnsweringCluster:
             if now - self._asked.get(address, float("-inf")) >= _BELIEVED_SECONDS
         ]
         first = [broker for broker in due if broker in concerned]
-        chosen = first + [broker for broker in due if broker not in concerned][:_MOST]
+        chosen = first + [broker for broker in due if broker not in concerned][:MOST]
         self._asked |= {self._brokers[broker]: now for broker in chosen}
         return chosen
+
+    def not_asked(self, brokers: Collection[BrokerId]) -> None:
+        """There was no time to ask these, so they are due again."""
+        for broker in brokers:
+            if (address := self._brokers.get(broker)) is not None:
+                self._asked.pop(address, None)
 
     def _mixed(self, who: str, cluster_id: str) -> Refused:
         # All brokers are asked again before the next order: those that have answered rightly may have changed, too.

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
-from kafka_rebalance.kafka.answering_cluster import AnsweringCluster
+from kafka_rebalance.kafka.answering_cluster import MOST, AnsweringCluster
 from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, too_old, unreachable
 from kafka_rebalance.kafka.ports import (
@@ -91,6 +91,7 @@ class ReassignmentClient:
         self._building = asyncio.Lock()
         self._answering = AnsweringCluster(access.cluster_id)
         self._asking: set[asyncio.Task[None]] = set()
+        self._turns_to_ask = asyncio.Semaphore(MOST)
 
     async def describe_cluster(self) -> ClusterInfo:
         """Cluster id and the unfenced brokers (KIP-700). Refused("OtherCluster") if the first id was another one."""
@@ -126,16 +127,24 @@ class ReassignmentClient:
     async def check_brokers(self, concerned: Collection[BrokerId] = ()) -> None:
         """Before an order of the other library: Refused("OtherCluster") if a broker belongs to another cluster.
 
-        Those that the order concerns are asked, and some others, once a minute. It does not wait for long for brokers
-        that do not answer.
+        Those that the order concerns are asked, and some others, once a minute, a few at the same time. It does not
+        wait for long for brokers that do not answer; those whose turn has not come by then are asked before a later
+        order.
         """
         await self._know_cluster()
-        asking = {asyncio.create_task(self._ask_cluster_id(broker)) for broker in self._answering.to_ask(concerned)}
+        due, begun = self._answering.to_ask(concerned), set[BrokerId]()
+        asking = {asyncio.create_task(self._ask_cluster_id(broker, begun)): broker for broker in due}
         for task in asking:
             self._asking.add(task)
             task.add_done_callback(self._asking.discard)
         if asking:
-            await asyncio.wait(asking, timeout=_CHECK_SECONDS)
+            try:
+                await asyncio.wait(asking, timeout=_CHECK_SECONDS)
+            finally:
+                late = {broker: task for task, broker in asking.items() if broker not in begun}
+                for task in late.values():
+                    task.cancel()
+                self._answering.not_asked(late.keys())
         self._answering.check()
 
     async def alter(self, orders: Mapping[TopicPartition, Replicas | None]) -> dict[TopicPartition, AlterCode]:
@@ -236,11 +245,15 @@ class ReassignmentClient:
         if not self._answering.has_been_described:
             await self.describe_cluster()
 
-    async def _ask_cluster_id(self, broker: BrokerId) -> None:
-        """``check_brokers`` finds what was noted here."""
+    async def _ask_cluster_id(self, broker: BrokerId, begun: set[BrokerId]) -> None:
+        """``check_brokers`` finds what was noted here. ``begun``: gets the broker as soon as it is asked."""
         action = f"ask broker {broker} for its cluster id"
-        with contextlib.suppress(RebalanceError):
-            await self._of_broker(action, lambda client: self._answering.answered(broker, client.cluster_id_of(broker)))
+        async with self._turns_to_ask:
+            begun.add(broker)
+            with contextlib.suppress(RebalanceError):
+                await self._of_broker(
+                    action, lambda client: self._answering.answered(broker, client.cluster_id_of(broker))
+                )
 
     async def _of_broker(self, action: str, call: Callable[[PythonClient], Any]) -> Any:
         """What one broker answers, or the error of one that does not."""

@@ -10,6 +10,7 @@ from kafka.protocol.admin import AlterPartitionReassignmentsRequest, DescribeClu
 
 from kafka import errors as client_errors
 from kafka_rebalance.errors import Permanent, Refused, Transient
+from kafka_rebalance.kafka.answering_cluster import MOST
 from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.ports import AlterCode
@@ -203,6 +204,45 @@ class TestOrdersOfAnotherCluster:
                 await client.check_brokers()
         assert client._answering.to_ask([]) == [1, 2]
         await client.close()
+
+
+class Hanging(Controllers):
+    """A hundred brokers, which do not say to which cluster they belong until they may."""
+
+    def __init__(self):
+        super().__init__()
+        self.may_answer, self.asked = threading.Event(), []
+
+    def cluster(self):
+        found = super().cluster()
+        found.brokers = [SimpleNamespace(broker_id=n, rack=None, host=f"kafka-{n}", port=9092) for n in range(100)]
+        return found
+
+    def cluster_id_of(self, broker):
+        self.asked.append(broker)
+        self.may_answer.wait()
+        return "c"
+
+
+class TestManyBrokersThatHang:
+    """An order concerns all brokers of a large cluster, such as new rates of the throttle."""
+
+    async def test_few_are_asked_at_the_same_time(self, monkeypatch):
+        """Other requests need threads meanwhile. Those that were not asked are due before the next order."""
+        monkeypatch.setattr("kafka_rebalance.kafka.reassignment._CHECK_SECONDS", 0.2)
+        monkeypatch.setattr("kafka_rebalance.kafka.reassignment.CALL_SECONDS", 6.0)
+        client = ReassignmentClient(ClientAccess(ConnectionSettings("kafka:9092")))
+        client._client = hanging = Hanging()
+        try:
+            everyone = [BrokerId(n) for n in range(100)]
+            await client.describe_cluster()
+            await client.check_brokers(everyone)
+            assert len((await client.describe_cluster()).brokers) == 100
+            assert len(hanging.asked) <= MOST
+            assert len(client._answering.to_ask(everyone)) == 100 - MOST
+        finally:
+            hanging.may_answer.set()
+            await client.close()
 
 
 class TestOrdersOfAReplacedClient:
