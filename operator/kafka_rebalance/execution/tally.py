@@ -5,7 +5,7 @@ that is not in sync are listed as ``open``: the bytes on its disk change without
 in no sum, and looked up each time.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -84,7 +84,7 @@ class Tally:
         """After these partitions have changed, or their statuses, which are among ``judged``."""
         sums, into = Counter(self._sums), Counter(self._into)
         out_of, coming = Counter(self._out_of), Counter(self.coming)
-        opened, shares = dict(self.open), dict[TopicPartition, _Share | BrokerId]()
+        opened, shares, untouched = dict(self.open), dict[TopicPartition, _Share | BrokerId](), _Untouched()
         for move in moves:
             before, status, state = self._shares.get(move.tp), judged.get(move.tp), partitions.get(move.tp)
             leader = _untouched(move, status, state, self.direction)
@@ -92,6 +92,9 @@ class Tally:
             if now == before:
                 continue
             shares[move.tp] = now
+            if before is None and leader is not None:
+                untouched.add(move, leader, self.direction)
+                continue
             if before is not None:
                 _add(_in_full(before, move, self.direction), move, -1, sums, into, out_of, coming)
             share = _in_full(now, move, self.direction)
@@ -100,6 +103,9 @@ class Tally:
                 opened[move.tp] = move
             else:
                 opened.pop(move.tp, None)
+        sums.update({"replicas": untouched.replicas, "bytes": untouched.bytes})
+        for of_brokers, found in ((into, untouched.into), (coming, untouched.into), (out_of, untouched.out_of)):
+            of_brokers.update(found)
         kept = amended(self._shares, shares)
         return type(self)(self.direction, self.parallel_replicas, judged, opened, kept, sums, into, out_of, coming)
 
@@ -181,6 +187,28 @@ def _in_full(kept: _Share | BrokerId, move: PartitionMove, direction: Direction)
     new = tuple([b for b in goal if b not in start])
     leader = kept if new and kept != _NO_LEADER else None
     return _Share(len(new), 0, False, False, False, 0, (), new, new, leader)
+
+
+class _Untouched:
+    """What untouched partitions add, see ``_in_full``: of a new run nearly all are, so no share is made for each."""
+
+    def __init__(self) -> None:
+        self.replicas = self.bytes = 0
+        self.into: defaultdict[BrokerId, int] = defaultdict(int)
+        self.out_of: defaultdict[BrokerId, int] = defaultdict(int)
+
+    def add(self, move: PartitionMove, leader: BrokerId, direction: Direction) -> None:
+        """One more."""
+        forward = direction is Direction.FORWARD
+        start, goal = (move.origin, move.target) if forward else (move.target, move.origin)
+        size, into = max(move.size_bytes, 0), self.into
+        for broker in goal:
+            if broker not in start:
+                self.replicas += 1
+                self.bytes += size
+                into[broker] += size
+                if leader != _NO_LEADER:
+                    self.out_of[leader] += size
 
 
 def _share_of(

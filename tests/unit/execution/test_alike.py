@@ -59,6 +59,14 @@ def test_the_status_is_that_of_each_partition(data, r):
         assert (found, found.pausable) == (expected, expected.pausable)
 
 
+def test_equal_lists_share_a_status():
+    """Of a large run thousands have the same lists."""
+    other = TopicPartition("a", 1)
+    seen = observed(AT_REST, replace(AT_REST, tp=other))
+    alike = AlikeJudge(seen, Direction.FORWARD, 1)
+    assert alike.status_of(UNTOUCHED) is alike.status_of(replace(UNTOUCHED, tp=other))
+
+
 @pytest.mark.parametrize(("direction", "other"), OTHERS.values(), ids=OTHERS)
 def test_others_are_judged_one_by_one(direction, other):
     """What decides on them is in no pattern, even if their lists have the pattern of an untouched partition."""

@@ -21,8 +21,10 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.budget_used import what_is_left
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
-from kafka_rebalance.reconcile.runs.known_loads import KnownLoads
+from kafka_rebalance.reconcile.runs.known_loads import KnownLoads, PartitionSize
 from kafka_rebalance.reconcile.runs.solving import run_planner
+
+_UNKNOWN_SIZE = PartitionSize(0, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +108,21 @@ def _partition_inputs(
     inputs: PlanInputs,
 ) -> tuple[PartitionInput, ...]:
     """The partitions with their sizes and pins, sorted; a size that is not known is 0."""
+    rows = ((tp, resting[tp], loads.sizes.get(tp, _UNKNOWN_SIZE)) for tp in sorted(resting))
     return tuple(
-        PartitionInput(
-            tp,
-            state.replicas,
-            state.topic_id,
-            loads.sizes[tp].new_copy if tp in loads.sizes else 0,
-            has_leader=state.leader is not None,
-            pinned=tp.topic in inputs.pinned,
-            min_insync=inputs.min_insync.get(tp.topic, 1),
-            replica_bytes=loads.sizes[tp].replica_bytes if tp in loads.sizes else (),
-        )
-        for tp, state in sorted(resting.items())
+        [
+            PartitionInput(
+                tp,
+                state.replicas,
+                state.topic_id,
+                size.new_copy,
+                has_leader=state.leader is not None,
+                pinned=tp.topic in inputs.pinned,
+                min_insync=inputs.min_insync.get(tp.topic, 1),
+                replica_bytes=size.replica_bytes,
+            )
+            for tp, state, size in rows
+        ]
     )
 
 

@@ -1,6 +1,7 @@
 """What is stored of one rebalance: its run with plan and origins, and the partition moves that follow from them."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -113,11 +114,18 @@ class LoadedRun:
 
     @cached_property
     def _on_broker(self) -> Mapping[BrokerId, Collection[TopicPartition]]:
-        found: dict[BrokerId, list[TopicPartition]] = {}
+        found: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
         for move in self.moves:
-            for broker in move.known:
-                found.setdefault(broker, []).append(move.tp)
-        return found
+            tp, target, start, origin = move.tp, move.target, move.planned_from, move.origin
+            for broker in target:
+                found[broker].append(tp)
+            for broker in start:
+                if broker not in target:
+                    found[broker].append(tp)
+            for broker in () if origin is start else origin:
+                if broker not in target and broker not in start:
+                    found[broker].append(tp)
+        return dict(found)
 
     @property
     def named(self) -> frozenset[TopicPartition]:
