@@ -9,6 +9,7 @@ there.
 This module and ``sending`` alone replace the ``assessment`` of a rebalance, with what the deciding functions return.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
@@ -293,8 +294,10 @@ class Rounds:
         now, observed, durations = self._clock.monotonic(), self._observer, self._recorder.durations()
 
         async def report(rebalance: Rebalance) -> None:
+            await asyncio.sleep(0)  # what was done before, what has moved and the status are slices of their own
             advance = advance_of(rebalance, cluster, observed.replica_bytes, observed.produce_rates, now, durations)
             rebalance.assessment = replace(rebalance.assessment, advance=advance)
+            await asyncio.sleep(0)
             self._recorder.follow(rebalance, cluster, observed.replica_bytes)
             if not rebalance.assessment.finished:
                 rebalance.assessment = replace(rebalance.assessment, drain=None)  # it has to be proved again

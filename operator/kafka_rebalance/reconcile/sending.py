@@ -133,6 +133,7 @@ class Sending:
             _, called = await self._send_at_once(following, now, cluster)
             if not called:
                 break
+        await asyncio.sleep(0)  # the throttle is a slice of its own
         acting = self._served(acting)  # one that comes back later in the round has no throttle yet
         uncovered = await self._throttle_before_copies({r.uid: orders[r.uid] for r in acting}, cluster)
         for rebalance in self._turns.of("copies", acting):
@@ -180,6 +181,7 @@ class Sending:
         look = await self._look_again(running, again, look)
         for rebalance in running:
             self.judge(rebalance, look)
+        await asyncio.sleep(0)  # to judge and to choose are two slices
         orders = await self._choose(running, look)
         for rebalance in acting:
             now, then = rebalance.assessment.statuses.by_partition, before[rebalance.uid]

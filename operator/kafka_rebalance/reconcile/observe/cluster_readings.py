@@ -103,6 +103,13 @@ def compared(
         return _compared(found, before, unread)
 
 
+def changed_since(
+    found: Mapping[TopicPartition, PartitionState], known: Mapping[TopicPartition, PartitionState]
+) -> set[TopicPartition]:
+    """The partitions that read otherwise than they are known."""
+    return {tp for tp, state in found.items() if known.get(tp) != state}
+
+
 def _compared(
     found: Mapping[TopicPartition, PartitionState],
     before: Mapping[TopicPartition, PartitionState],

@@ -279,7 +279,10 @@ class Observer:
         self._found = len(found)
         self._undescribed = denied_now(self._undescribed, topics, found.errors)
         self._note_unread(found.errors, topics)
-        otherwise = {tp for tp, state in found.items() if self._known.get(tp) != state}
+        # In a thread as in ``everything``, where the partitions are many: topics are described as a whole.
+        changed = cluster_readings.changed_since
+        many = len(found) >= _MANY_DESCRIBED
+        otherwise = await asyncio.to_thread(changed, found, self._known) if many else changed(found, self._known)
         missing = set(tps) - found.keys()
         self._since_sizes |= {tp for tp in otherwise if held_by(self._known.get(tp)) != held_by(found[tp])}
         for tp in missing:

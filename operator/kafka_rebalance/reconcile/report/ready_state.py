@@ -1,6 +1,7 @@
 """The state of a rebalance: one word, which is the reason of Ready, and a sentence for people. Pure."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 from kafka_rebalance.api.conditions import ConditionType, ReadySummary
 from kafka_rebalance.api.rebalance_states import summary_of
@@ -24,6 +25,7 @@ from kafka_rebalance.units import format_bytes
 _LIST_FULL = (
     f"the lists of throttled replicas of its topic hold at most {MOST_BYTES} bytes; it starts when listed ones arrive"
 )
+_HELD_UP, _UNSAID = (MovePhase.WAITING, MovePhase.IN_FLIGHT), {"", Reason.PAUSED}
 _LAST_CALL = "metadata does not show its last call yet; it is called again when it does, or after ten seconds"
 
 
@@ -87,28 +89,40 @@ def ready_reason(status: ResourceStatus) -> tuple[str, str] | None:
 
 def waiting_summary(assessment: Assessment) -> str:
     """Why partitions wait, also those in flight: reasons with counts and one example, the most frequent first."""
-    held_up, unsaid = (MovePhase.WAITING, MovePhase.IN_FLIGHT), {"", Reason.PAUSED}
-    notable = assessment.statuses.notable
-    waiting = [(tp, s) for tp, s in notable.items() if s.reason not in unsaid and s.phase in held_up]
-    reasons = [(s.reason, tp, s.message) for tp, s in sorted(waiting, key=_partition)]
+    counts, examples = _waiting(assessment.statuses.notable)
     between = sorted(assessment.log_dirs.within(MovePhase.WAITING).items())
-    reasons += [(s.reason, tp, s.message) for (tp, _), s in between if s.reason not in {"", Reason.PAUSED}]
-    reasons += [(Reason.DISK_FULL, tp, _dir_full(broker)) for tp, broker in sorted(assessment.dir_full)]
+    others = [(s.reason, tp, s.message) for (tp, _), s in between if s.reason not in _UNSAID]
+    others += [(Reason.DISK_FULL, tp, _dir_full(broker)) for tp, broker in sorted(assessment.dir_full)]
     full = sorted(assessment.no_room.items())
-    reasons += [(Reason.DISK_FULL, tp, f"broker {broker} has no room for it") for tp, broker in full]
-    reasons += [(Reason.THROTTLE_LIST_FULL, tp, _LIST_FULL) for tp in sorted(assessment.list_full)]
+    others += [(Reason.DISK_FULL, tp, f"broker {broker} has no room for it") for tp, broker in full]
+    others += [(Reason.THROTTLE_LIST_FULL, tp, _LIST_FULL) for tp in sorted(assessment.list_full)]
     at_limit = sorted(assessment.at_limit.items())
-    reasons += [(Reason.CAPACITY_LIMIT_REACHED, tp, _at_limit(key)) for tp, key in at_limit]
-    reasons += [(Reason.METADATA_STALE, tp, _LAST_CALL) for tp in sorted(assessment.doubted)]
-    counts = Counter(reason for reason, _, _ in reasons)
-    examples: dict[str, str] = {}
-    for reason, tp, message in reasons:
+    others += [(Reason.CAPACITY_LIMIT_REACHED, tp, _at_limit(key)) for tp, key in at_limit]
+    others += [(Reason.METADATA_STALE, tp, _LAST_CALL) for tp in sorted(assessment.doubted)]
+    counts.update(reason for reason, _, _ in others)
+    for reason, tp, message in others:
         examples.setdefault(reason, f"{tp}: {message}")
     return "; ".join(f"{reason} ({count}, e.g. {examples[reason]})" for reason, count in counts.most_common(3))
 
 
-def _partition(row: tuple[TopicPartition, PartitionStatus]) -> TopicPartition:
-    return row[0]
+def _waiting(statuses: Mapping[TopicPartition, PartitionStatus]) -> tuple[Counter[str], dict[str, str]]:
+    """The reasons, counted, with the first partition of each as its example; in the order of these partitions.
+
+    Nothing is sorted but the reasons: when a broker dies, thousands of partitions wait.
+    """
+    counts, first = Counter[str](), dict[str, tuple[TopicPartition, str]]()
+    for tp, status in statuses.items():
+        reason = status.reason
+        if reason in _UNSAID or status.phase not in _HELD_UP:
+            continue
+        counts[reason] += 1
+        if reason not in first or tp < first[reason][0]:
+            first[reason] = tp, status.message
+    order = sorted(first, key=first.__getitem__)
+    return (
+        Counter({reason: counts[reason] for reason in order}),
+        {reason: f"{first[reason][0]}: {first[reason][1]}" for reason in order},
+    )
 
 
 def _at_limit(key: RateKey) -> str:
