@@ -19,7 +19,8 @@ from kafka_rebalance.kafka.ports import LogDir
 from kafka_rebalance.model.plan import Certificate, Plan
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.observe.log_dir_reader import reading_of
-from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, with_log_dirs
+from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, log_dir_questions, with_log_dirs
+from kafka_rebalance.reconcile.runs.log_dir_search import answers_to
 
 ONE = BrokerId(1)
 DONE = PartitionStatus(MovePhase.DONE)
@@ -78,7 +79,9 @@ def planned(broker, drained, band, rnd):
     )
     states = {tp: PartitionState(tp, "id", replicas_of(1), frozenset({ONE}), ONE) for tp in broker.size}
     inputs = LogDirInputs(frozenset({ONE}), {ONE: broker.described(rnd)}, states, (), states, {})
-    return with_log_dirs(Plan((), Certificate.of(0, 0)), spec, inputs)
+    made = Plan((), Certificate.of(0, 0))
+    questions = log_dir_questions(made, spec, inputs)
+    return with_log_dirs(made, inputs, questions, answers_to(questions))
 
 
 class TestAnyBroker:

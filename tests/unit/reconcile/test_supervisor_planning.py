@@ -8,8 +8,10 @@ import pytest
 from tests.fakes.shared_clusters import REF, Cluster, SharedClusters
 
 from kafka_rebalance.api.topic_patterns import TopicFilter
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.planning.log_dirs import even_log_dirs
 from kafka_rebalance.planning.planner import plan
-from kafka_rebalance.reconcile.runs import plan_maker, plan_request
+from kafka_rebalance.reconcile.runs import log_dir_search, plan_maker, plan_request, solving
 from kafka_rebalance.reconcile.state.namespace_turns import NamespaceTurns
 
 
@@ -72,6 +74,24 @@ async def test_all_inline_connections_wait_for_one_another(monkeypatch):
     await clusters.supervisors[0].stop()
     assert together == [1, 1, 1]
     assert namespaces == {"a", "b", "c"}
+
+
+async def test_many_replicas_in_log_dirs_do_not_occupy_the_threads(monkeypatch):
+    """Servers can claim 50,000 replicas in a log dir, for which this search takes hours."""
+
+    def evened(*arguments):
+        pytest.fail("searched in this process")
+        return even_log_dirs(*arguments)
+
+    monkeypatch.setattr(log_dir_search, "even_log_dirs", evened)
+    monkeypatch.setattr(solving, "_MANY_IN_DIRS", 1)
+    clusters = SharedClusters()
+    clusters.real.dirs = dict.fromkeys(map(BrokerId, (1, 2, 3, 4)), ("/a", "/b"))
+    clusters.create("r", strategy="LogDirs", goals={"logDirs": {}})
+    clusters.see()
+    await clusters.until(lambda: clusters.state("r") == "Succeeded")
+    await clusters.supervisors[0].stop()
+    assert set(clusters.real.bytes_in(1)) == {"/a", "/b"}
 
 
 async def test_all_inline_connections_match_topics_in_turn(monkeypatch):

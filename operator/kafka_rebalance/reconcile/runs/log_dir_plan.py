@@ -1,18 +1,18 @@
 """Adds to a plan what moves between the log dirs of brokers, by their sizes as they are now. Pure."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kafka_rebalance.api.log_dir_goals import LogDirGoals
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.errors import Refused, Transient
-from kafka_rebalance.execution.log_dir_moves import DirShift, without_room
 from kafka_rebalance.kafka.ports import LogDir
 from kafka_rebalance.model.plan import LogDirMove, Plan, PlannedPartition, joined_log_dirs
 from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, TopicPartition
-from kafka_rebalance.planning.log_dirs import BrokerDirs, DirReplica, even_log_dirs
+from kafka_rebalance.planning.log_dirs import BrokerDirs, DirReplica
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.runs.log_dir_search import DirAnswer, DirQuestion
 
 _RETRY_SECONDS = 15.0
 Dirs = Mapping[BrokerId, Collection[LogDir]]
@@ -33,18 +33,33 @@ class LogDirInputs:
     earlier: Mapping[ReplicaKey, LogDirMove]
 
 
-def with_log_dirs(made: Plan, spec: KafkaRebalanceSpec, inputs: LogDirInputs) -> Plan:
-    """The plan with its moves between log dirs, and those of earlier plans that a rollback has to know.
+def log_dir_questions(made: Plan, spec: KafkaRebalanceSpec, inputs: LogDirInputs) -> list[DirQuestion]:
+    """What is to be found out for the plan: of each broker whose log dirs are evened, if it has several.
 
     Refused names the field, the broker and the log dir. Transient("LogDirsUnknown") while a broker does not answer.
     """
+    if (goals := spec.goals.log_dirs) is None:
+        return []
+    brokers = _brokers(spec, goals, inputs)
+    drained = _drained(goals, brokers, inputs.dirs)
+    movable = _movable(made, inputs)
+    several = (broker for broker in sorted(brokers) if len(inputs.dirs[broker]) > 1)
+    return [
+        _question(broker, made, goals.band, drained.get(broker, frozenset()), movable, inputs.dirs[broker])
+        for broker in several
+    ]
+
+
+def with_log_dirs(
+    made: Plan, inputs: LogDirInputs, questions: Sequence[DirQuestion], answers: Sequence[DirAnswer]
+) -> Plan:
+    """The plan with its moves between log dirs, and those of earlier plans that a rollback has to know.
+
+    Refused("InsufficientDisk") if a log dir has no room for what moves there.
+    """
     found: list[LogDirMove] = []
-    if (goals := spec.goals.log_dirs) is not None:
-        brokers = _brokers(spec, goals, inputs)
-        drained = _drained(goals, brokers, inputs.dirs)
-        movable = _movable(made, inputs)
-        for broker in sorted(brokers):
-            found += _moves_of(broker, made, goals.band, drained.get(broker, frozenset()), movable, inputs.dirs[broker])
+    for question, answer in zip(questions, answers, strict=True):
+        found += _moves_of(question.dirs.broker, made, inputs.dirs[question.dirs.broker], answer)
     kept = {key: row for key, e in inputs.earlier.items() if (row := _kept(e, inputs)) is not None}
     since = joined_log_dirs(inputs.earlier, found)
     moves = kept | {move.key: since[move.key] for move in found}
@@ -100,37 +115,45 @@ def _movable(made: Plan, inputs: LogDirInputs) -> frozenset[TopicPartition]:
     )
 
 
-def _moves_of(
+def _question(
     broker: BrokerId,
     made: Plan,
     band: int,
     drained: frozenset[str],
     movable: Collection[TopicPartition],
     dirs: Collection[LogDir],
-) -> list[LogDirMove]:
-    """Of one broker; none if it has a single log dir."""
-    if len(dirs) < 2:
-        return []
-    leaving = {p.tp for p in made.partitions if broker in p.current and broker not in p.target}
+) -> DirQuestion:
+    leaving = _leaving(made, broker)
     future = {tp: log_dir.path for log_dir in dirs for tp in log_dir.future_bytes}
-    held, moves = [], []
+    # Where another tool moves it to is where it counts, and that is left to that tool.
+    held = [
+        DirReplica(tp, size, future.get(tp, log_dir.path), tp not in movable or tp in future)
+        for log_dir in dirs
+        for tp, size in log_dir.replica_bytes.items()
+        if tp not in leaving
+    ]
+    coming = [DirReplica(p.tp, p.size_bytes, None) for p in made.partitions if broker in p.added]
+    totals = {log_dir.path: log_dir.total_bytes if log_dir.total_bytes > 0 else None for log_dir in dirs}
+    room = {log_dir.path: log_dir.usable_bytes for log_dir in dirs if log_dir.usable_bytes >= 0}
+    return DirQuestion(BrokerDirs(broker, totals, drained, (*held, *coming)), band, room)
+
+
+def _moves_of(broker: BrokerId, made: Plan, dirs: Collection[LogDir], answer: DirAnswer) -> Iterator[LogDirMove]:
+    """Of one broker: those that were found, and the replicas that leave it with the plan."""
+    if answer.full:
+        message = f"log dir {answer.full} of broker {broker} has no room for what spec.goals.logDirs moves there"
+        raise Refused(Reason.INSUFFICIENT_DISK, f"{message}, in no order of the copies: free space there first")
+    leaving = _leaving(made, broker)
     for log_dir in dirs:
         for tp, size in log_dir.replica_bytes.items():
             if tp in leaving:
-                moves.append(LogDirMove(tp, broker, log_dir.path, None, log_dir.path, size))
-                continue
-            # Where another tool moves it to is where it counts, and that is left to that tool.
-            pinned = tp not in movable or tp in future
-            held.append(DirReplica(tp, size, future.get(tp, log_dir.path), pinned))
-    coming = [DirReplica(p.tp, p.size_bytes, None) for p in made.partitions if broker in p.added]
-    totals = {log_dir.path: log_dir.total_bytes if log_dir.total_bytes > 0 else None for log_dir in dirs}
-    found = even_log_dirs(BrokerDirs(broker, totals, drained, (*held, *coming)), band).moves
-    shifts = [DirShift(move.tp, move.before, move.after, move.size) for move in found]
-    room = {log_dir.path: log_dir.usable_bytes for log_dir in dirs if log_dir.usable_bytes >= 0}
-    if full := without_room(shifts, room):
-        message = f"log dir {full[0]} of broker {broker} has no room for what spec.goals.logDirs moves there"
-        raise Refused(Reason.INSUFFICIENT_DISK, f"{message}, in no order of the copies: free space there first")
-    return moves + [LogDirMove(m.tp, broker, m.before, m.after, m.before, m.size) for m in found]
+                yield LogDirMove(tp, broker, log_dir.path, None, log_dir.path, size)
+    for move in answer.moves:
+        yield LogDirMove(move.tp, broker, move.before, move.after, move.before, move.size)
+
+
+def _leaving(made: Plan, broker: BrokerId) -> set[TopicPartition]:
+    return {p.tp for p in made.partitions if broker in p.current and broker not in p.target}
 
 
 def _kept(move: LogDirMove, inputs: LogDirInputs) -> LogDirMove | None:

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Container, Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -43,7 +44,7 @@ from kafka_rebalance.reconcile.runs.earlier_runs import (
     refuse_early,
 )
 from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes, refuse_unknown_sizes
-from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, with_log_dirs
+from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, log_dir_questions, with_log_dirs
 from kafka_rebalance.reconcile.runs.plan_request import (
     PlanInputs,
     make_plan,
@@ -53,6 +54,7 @@ from kafka_rebalance.reconcile.runs.plan_request import (
     still_copied,
     with_earlier_moves,
 )
+from kafka_rebalance.reconcile.runs.solving import run_log_dirs
 from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.matching_thread import matched
@@ -208,7 +210,9 @@ class PlanMaker:
         unmatched = await matched(lambda: tuple(unmatched_patterns(spec.topics, topics)), self._matching_turn)
         made = replace(made, unmatched=unmatched)
         log_dirs = LogDirInputs(frozenset(info.brokers), dirs, selected, pinned, partitions, work.log_dirs)
-        plan = await asyncio.to_thread(with_log_dirs, made, spec, log_dirs)
+        questions = await asyncio.to_thread(log_dir_questions, made, spec, log_dirs)
+        answers = await run_log_dirs(questions, self._planning_turn())
+        plan = await asyncio.to_thread(with_log_dirs, made, log_dirs, questions, answers)
         return _DraftPlan(plan, flying, work, origins, spent, model)
 
     async def _solved(
@@ -229,9 +233,11 @@ class PlanMaker:
         spent = spent_by(work.begun, work.sent, partitions)
         inputs = PlanInputs(lists, min_insync, spent, capacities, basis.pinned)
         # The turn is not held while the cluster is read: its servers could delay those of other namespaces.
-        turn = self._turns.planning() if self._turns is not None else None
-        made = await make_plan(spec, info, selected, loads, inputs, turn)
+        made = await make_plan(spec, info, selected, loads, inputs, self._planning_turn())
         return replace(made, data_source=loads.source), spent, model
+
+    def _planning_turn(self) -> AbstractAsyncContextManager[None] | None:
+        return self._turns.planning() if self._turns is not None else None
 
     def _run_of(self, draft: _DraftPlan, rebalance: Rebalance, spec: KafkaRebalanceSpec, now: datetime) -> Run:
         """The run that is opened with the plan: the one that has begun, or a new one."""

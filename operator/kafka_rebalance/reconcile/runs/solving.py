@@ -5,16 +5,19 @@ lock: at 200,000 partitions for 18 seconds at a time, in which the operator woul
 work for another cluster. The search by load holds it too, and so do parts of its compilation (15 seconds, once for each
 cache). The process is killed when its plan is no longer needed.
 
-The servers of an inline connection can claim many brokers and long replica lists. A plan for these can take minutes and
-gigabytes, but the threads of the event loop and the memory of the container serve all clusters. So a process that plans
-for an inline connection has limits of memory and time, and only one runs at a time (`namespace_turns`).
+The servers of an inline connection can claim many brokers, long replica lists and any number of replicas in a log dir.
+A plan for these can take hours and gigabytes, but the threads of the event loop and the memory of the container serve
+all clusters. So for an inline connection only small plans are made in a thread, a process has limits of memory and
+time, and only one runs at a time (`namespace_turns`).
 """
 
 import asyncio
 import contextlib
 import resource
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.model.goals import Balance
@@ -22,7 +25,17 @@ from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.problem.request import PlanRequest
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.runs.plan_transport import read_answer, read_request, write_answer, write_request
+from kafka_rebalance.reconcile.runs.log_dir_search import DirAnswer, DirQuestion, answers_to, size_of
+from kafka_rebalance.reconcile.runs.plan_transport import (
+    read_answer,
+    read_dir_answers,
+    read_dir_questions,
+    read_request,
+    write_answer,
+    write_dir_answers,
+    write_dir_questions,
+    write_request,
+)
 
 LARGE = 10_000
 """Partitions. A plan with this number or more is made in a process, whose start takes half a second."""
@@ -31,6 +44,11 @@ _LONG_LIST = 10
 """Replicas of a partition. Below this and the two limits above, a plan takes a second or two."""
 _MANY_BY_TOPIC = 20_000
 """Partitions times brokers. From this product on, a plan that balances each topic may take minutes."""
+_MANY_IN_DIRS = 5_000
+"""Replicas times log dirs, of all brokers. Below it, the search between log dirs takes a second or two."""
+_UNTRUSTED = 10
+"""The first three limits are divided by it for servers that are not trusted. They can claim what is hard to plan under
+a limit of moves or bytes: up to two minutes just below the limits."""
 _MEMORY_BYTES = 256 * 2**20
 """Memory limit of any plan, in addition to the memory of the process at its start."""
 _PARTITION_BYTES = 1024
@@ -40,6 +58,8 @@ _COMPILER_BYTES = 128 * 2**20
 _LONGEST_SECONDS = 180.0
 """Time limit of a plan for an inline connection. The plans of other inline connections wait meanwhile."""
 _RETRY_SECONDS = 60.0
+_PLAN, _LOG_DIRS = "plan", "log-dirs"
+"""What a process is asked for: a `PlanRequest`, or the moves between log dirs."""
 
 
 async def run_planner(request: PlanRequest, turn: AbstractAsyncContextManager[None] | None) -> Plan:
@@ -48,16 +68,43 @@ async def run_planner(request: PlanRequest, turn: AbstractAsyncContextManager[No
     Refused if the planner refuses the request; Transient("PlanningFailed") if its process dies or exceeds its limits.
     ``turn``: held while a process plans for servers that are not trusted; that process has limits. None: no limits.
     """
-    if _easy(request):
+    if _easy(request, 1 if turn is None else _UNTRUSTED):
         return await asyncio.to_thread(plan, request)
+    what = f"{len(request.partitions)} partitions on {len(request.brokers)} brokers"
+    answer = await _answer_of_process(_PLAN, partial(write_request, request), what, _memory_limit(request), turn)
+    made = await asyncio.to_thread(read_answer, answer, request)
+    if isinstance(made, Refused):
+        raise made
+    return made
+
+
+async def run_log_dirs(
+    questions: Sequence[DirQuestion], turn: AbstractAsyncContextManager[None] | None
+) -> list[DirAnswer]:
+    """The moves between log dirs, for each question. May be cancelled. ``turn`` and errors: as for `run_planner`."""
+    if size_of(questions) < _MANY_IN_DIRS:
+        return await asyncio.to_thread(answers_to, questions)
+    replicas = sum(len(question.dirs.replicas) for question in questions)
+    what, most = f"the log dirs of {replicas} replicas", _MEMORY_BYTES + _PARTITION_BYTES * replicas
+    answer = await _answer_of_process(_LOG_DIRS, partial(write_dir_questions, questions), what, most, turn)
+    return await asyncio.to_thread(read_dir_answers, answer)
+
+
+async def _answer_of_process(
+    kind: str, question: Callable[[], bytes], what: str, most: int, turn: AbstractAsyncContextManager[None] | None
+) -> bytes:
+    """``question`` is called when it is its turn. ``what`` is planned, for messages.
+
+    ``most``: the bytes that a process with a ``turn`` may use.
+    """
     if turn is None:
-        return await _plan_in_process(request, 0)
+        return await _asked(kind, question, what, 0)
     async with turn:
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
-                return await _plan_in_process(request, _memory_limit(request))
+                return await _asked(kind, question, what, most)
         except TimeoutError:
-            message = f"planning {len(request.partitions)} partitions took more than {_LONGEST_SECONDS:.0f} s"
+            message = f"planning {what} took more than {_LONGEST_SECONDS:.0f} s"
             raise _failed(f"{message}, the limit for an inline connection") from None
 
 
@@ -71,20 +118,20 @@ def _failed(message: str) -> Transient:
     return Transient(Reason.PLANNING_FAILED, message, retry_after=_RETRY_SECONDS)
 
 
-async def _plan_in_process(request: PlanRequest, most: int) -> Plan:
-    """Make the plan in a new process.
+async def _asked(kind: str, question: Callable[[], bytes], what: str, most: int) -> bytes:
+    """The answer of a new process.
 
     ``most``: memory limit in bytes in addition to the memory at its start; 0: no limit.
     """
-    question = await asyncio.to_thread(write_request, request)
+    data = await asyncio.to_thread(question)
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", __name__, str(most)),
+        *(sys.executable, "-P", "-m", __name__, str(most), kind),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,  # Ctrl-C at the terminal is only for the operator
     )
     try:
-        answer, _ = await process.communicate(question)
+        answer, _ = await process.communicate(data)
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -93,22 +140,17 @@ async def _plan_in_process(request: PlanRequest, most: int) -> Plan:
     if process.returncode:
         how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
         limit = f" (the limit for an inline connection is {most >> 20} MiB)" if most else ""
-        raise _failed(
-            f"planning {len(request.partitions)} partitions on {len(request.brokers)} brokers ended with {how}: short "
-            f"of memory{limit}, or see the log above"
-        )
-    made = await asyncio.to_thread(read_answer, answer, request)
-    if isinstance(made, Refused):
-        raise made
-    return made
+        raise _failed(f"planning {what} ended with {how}: short of memory{limit}, or see the log above")
+    return answer
 
 
-def _easy(request: PlanRequest) -> bool:
-    """Whether the plan takes little enough time and memory for a thread."""
-    if len(request.partitions) >= LARGE or len(request.brokers) >= _MANY_BROKERS or request.goals.load:
+def _easy(request: PlanRequest, caution: int) -> bool:
+    """Whether the plan takes little enough time and memory for a thread. ``caution``: divides the limits."""
+    partitions, brokers = len(request.partitions) * caution, len(request.brokers) * caution
+    if partitions >= LARGE or brokers >= _MANY_BROKERS or request.goals.load:
         return False
     by_topic = request.goals.balance is not Balance.TOTAL
-    if by_topic and len(request.partitions) * len(request.brokers) >= _MANY_BY_TOPIC:
+    if by_topic and partitions * len(request.brokers) >= _MANY_BY_TOPIC:
         return False
     longest = max((len(partition.replicas) for partition in request.partitions), default=0)
     return max(longest, request.replication_factor or 0) < _LONG_LIST
@@ -122,10 +164,14 @@ def _limit_memory(count: int) -> None:
 
 
 def _answer() -> None:
-    """The main function of the process. Reads a PlanRequest from stdin, and writes a Plan or a Refused to stdout."""
+    """The main function of the process: reads a question from stdin, and writes the answer to stdout."""
     if most := int(sys.argv[1]):
         with contextlib.suppress(OSError):  # not on Linux
             _limit_memory(most)
+    if sys.argv[2] == _LOG_DIRS:
+        answers = answers_to(read_dir_questions(sys.stdin.buffer))
+        sys.stdout.buffer.write(write_dir_answers(answers))
+        return
     try:
         made: Plan | Refused = plan(read_request(sys.stdin.buffer))
     except Refused as refused:

@@ -12,10 +12,13 @@ from e2e.bench.waiting import wait_until
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.model.goals import Balance, LoadGoal, LoadResource, Strategy
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.planning.log_dirs import BrokerDirs, DirReplica
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.problem.request import Goals, PartitionInput, PlanRequest
 from kafka_rebalance.reconcile.runs import solving
-from kafka_rebalance.reconcile.runs.solving import run_planner
+from kafka_rebalance.reconcile.runs.log_dir_search import DirQuestion, answers_to
+from kafka_rebalance.reconcile.runs.plan_transport import write_answer
+from kafka_rebalance.reconcile.runs.solving import run_log_dirs, run_planner
 from kafka_rebalance.reconcile.state.namespace_turns import NamespaceTurns
 
 BROKERS = tuple(Broker(BrokerId(number), None) for number in range(1, 5))
@@ -87,6 +90,21 @@ class TestProcess:
         monkeypatch.setattr(solving, "plan", lambda _: pytest.fail("planned in this process"))
         await run_planner(hard, None)
 
+    @pytest.mark.parametrize(
+        "claimed",
+        [
+            pytest.param(request(1_000), id="partitions"),
+            pytest.param(on(100, request()), id="brokers"),
+            pytest.param(on(20, replace(request(100), goals=Goals(balance=Balance.BOTH))), id="balance by topic"),
+        ],
+    )
+    async def test_plans_more_for_servers_that_are_not_trusted(self, claimed, monkeypatch):
+        """They can claim a cluster for which a plan takes two minutes just below the limits for trusted servers."""
+        await run_planner(claimed, NamespaceTurns().of("a"))
+        assert await run_planner(claimed, None) == plan(claimed)
+        monkeypatch.setattr(solving, "plan", lambda _: pytest.fail("planned in this process"))
+        await run_planner(claimed, NamespaceTurns().of("a"))
+
     async def test_has_limited_memory(self):
         """A plan for 5,000 claimed brokers takes 2 GB. It must not exhaust the memory of the operator."""
         with pytest.raises(Transient, match="short of memory") as failed:
@@ -105,11 +123,11 @@ class TestProcess:
         """Without a cache each process compiles the loops of a plan by load, which takes 294 MiB, for any cluster."""
         limits = []
 
-        async def plan_in_process(asked, most):
+        async def asked(_kind, _question, _what, most):
             limits.append(most >> 20)
-            return plan(replace(asked, goals=Goals()))
+            return write_answer(plan(request()))
 
-        monkeypatch.setattr(solving, "_plan_in_process", plan_in_process)
+        monkeypatch.setattr(solving, "_asked", asked)
         by_load = replace(request(), goals=Goals(load=(LoadGoal(LoadResource.DISK),)))
         await run_planner(by_load, NamespaceTurns().of("a"))
         assert limits == [384]
@@ -162,3 +180,56 @@ class TestProcess:
         with pytest.raises(Transient, match="60000 partitions on 4 brokers ended with signal 9") as failed:
             await task
         assert failed.value.reason == "PlanningFailed"
+
+
+def in_one_log_dir(count, room=None):
+    """Of each of two brokers, one of whose log dirs is empty."""
+    return [
+        DirQuestion(
+            BrokerDirs(
+                BrokerId(broker),
+                {"/a": None, "/b": None},
+                frozenset(),
+                tuple(DirReplica(TopicPartition("t", at), at + 1, "/a", at % 2 == 1) for at in range(count)),
+            ),
+            10,
+            room or {},
+        )
+        for broker in (1, 2)
+    ]
+
+
+class TestLogDirs:
+    """The search between log dirs takes hours for 50,000 replicas in one of them."""
+
+    @pytest.fixture
+    def _elsewhere(self, monkeypatch):
+        monkeypatch.setattr(solving, "answers_to", lambda _: pytest.fail("searched in this process"))
+
+    @pytest.mark.usefixtures("_elsewhere")
+    @pytest.mark.parametrize("turn", [None, NamespaceTurns().of("a")])
+    async def test_the_very_moves(self, turn):
+        many = in_one_log_dir(1_500, room={"/b": 1})
+        found = await run_log_dirs(many, turn)
+        assert found == answers_to(many)
+        assert [answer.full for answer in found] == ["/b", "/b"]
+        assert found[0].moves
+
+    async def test_few_replicas(self, monkeypatch):
+        """Without the half second in which a process starts."""
+        monkeypatch.setattr(solving, "_asked", lambda *_: pytest.fail("in a process"))
+        few = in_one_log_dir(10)
+        assert await run_log_dirs(few, NamespaceTurns().of("a")) == answers_to(few)
+        assert await run_log_dirs([], None) == []
+
+    async def test_has_limited_time(self, monkeypatch):
+        monkeypatch.setattr(solving, "_LONGEST_SECONDS", 0.01)
+        with pytest.raises(Transient, match="planning the log dirs of 40000 replicas took more than 0 s") as failed:
+            await run_log_dirs(in_one_log_dir(20_000), NamespaceTurns().of("a"))
+        assert failed.value.reason == "PlanningFailed"
+        assert children() == []
+
+    async def test_has_limited_memory(self, monkeypatch):
+        monkeypatch.setattr(solving, "_MEMORY_BYTES", -100 * 2**20)
+        with pytest.raises(Transient, match=r"planning the log dirs of 4000 replicas ended .* short of memory"):
+            await run_log_dirs(in_one_log_dir(2_000), NamespaceTurns().of("a"))
