@@ -39,7 +39,8 @@ class _Kept:
 class FreshPages(Generic[Which]):
     """``make`` returns the report for one key. Its errors are passed on, and nothing is kept then.
 
-    ``rest``: the pause after a page, as a multiple of the time that it took. It leaves time for other work.
+    ``rest``: the pause after a page or a failure, as a multiple of the time that it took: it leaves time for other
+    work. At most some seconds after a failure.
     """
 
     def __init__(self, make: Callable[[Which], Awaitable[Report]], *, rest: float = 0.0) -> None:
@@ -80,10 +81,16 @@ class FreshPages(Generic[Which]):
         async with self._one_at_a_time:
             await asyncio.sleep(max(0.0, self._not_before - monotonic()))
             began = monotonic()
-            report = await self._make(which)
-            before = self._kept.pop(which, None)
-            pack = before.pack if before is not None else _Packing().packed
-            page = await asyncio.get_running_loop().run_in_executor(self._thread, _drawn, report, pack)
+            try:
+                report = await self._make(which)
+                before = self._kept.pop(which, None)
+                pack = before.pack if before is not None else _Packing().packed
+                page = await asyncio.get_running_loop().run_in_executor(self._thread, _drawn, report, pack)
+            except BaseException:
+                # Shorter than the pause after a page: what took long may be an API server that does not answer.
+                ended = monotonic()
+                self._not_before = ended + min(self._rest * (ended - began), RELOAD_SECONDS)
+                raise
             ended = monotonic()
             self._not_before = ended + self._rest * (ended - began)
             self._kept[which] = _Kept(page, ended, pack)

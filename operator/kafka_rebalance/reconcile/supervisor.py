@@ -34,6 +34,7 @@ from kafka_rebalance.reconcile.act.retention import clean_up, keep_limited, keep
 from kafka_rebalance.reconcile.act.unreadable_resources import UnreadableResources
 from kafka_rebalance.reconcile.admission import Admission
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
+from kafka_rebalance.reconcile.connection_retries import ConnectionRetries
 from kafka_rebalance.reconcile.connection_samplers import ConnectionSamplers, SampleLake
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.engines import Engines
@@ -51,8 +52,6 @@ from kafka_rebalance.telemetry.metric_families import Sample
 
 log = logging.getLogger(__name__)
 
-_FIRST_RETRY_SECONDS = 2.0
-_LAST_RETRY_SECONDS = 60.0
 _LOOK_SECONDS = 15.0
 """How often a KafkaConnection is looked at while all is well: labels of namespaces and brokers change unseen."""
 _LIMITS_SECONDS = 10.0
@@ -285,10 +284,10 @@ class Supervisor:
 
     async def _establish(self, connection: NamedConnection) -> None:
         """Try until the cluster answers, then hand the resources to its engine; keep looking at a KafkaConnection."""
-        pause = _FIRST_RETRY_SECONDS
+        retries = ConnectionRetries()
         while connection.needed:
             connection.changed.clear()
-            problem = await self._lead_to_engine(connection)
+            problem = await self._lead_to_engine(connection, retries)
             if (engine := connection.engine) is not None and not connection.may_move:
                 await self._settle(connection, problem)
                 connection.tried.set()
@@ -297,25 +296,27 @@ class Supervisor:
             connection.tried.set()
             self._samplers.settle(connection)
             await self._settle(connection, problem)
-            if problem is None:
-                pause = _FIRST_RETRY_SECONDS
-                if connection.inline is not None and connection.engine is not None:
-                    return
-            try:
-                async with asyncio.timeout(_LOOK_SECONDS if problem is None else pause):
+            if problem is None and connection.inline is not None and connection.engine is not None:
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS if problem is None else retries.seconds):
                     await connection.changed.wait()
-            except TimeoutError:
-                pause = min(2 * pause, _LAST_RETRY_SECONDS)
         # Nothing needs this connection any more; the next resource that names it starts anew.
         self._samplers.settle(connection)
         self._book.strike(connection)
         await self._engines.end_bindings(connection.owner)
 
-    async def _lead_to_engine(self, connection: NamedConnection) -> RebalanceError | None:
+    async def _lead_to_engine(self, connection: NamedConnection, retries: ConnectionRetries) -> RebalanceError | None:
         """Find the engine, unless it is known already. Returns why not; an engine that was known stays."""
-        kafka = connection.kafka
-        if connection.engine is not None and connection.verified == kafka:
+        if connection.engine is not None and connection.verified == connection.kafka:
             return None
+        if (problem := retries.early(connection)) is None:
+            problem = await self._connected(connection)
+            retries.note(connection, problem)
+        return problem
+
+    async def _connected(self, connection: NamedConnection) -> RebalanceError | None:
+        kafka = connection.kafka
         try:
             self._permissions.check_inline(connection.inline)
             connection.engine = await self._engines.reached_by(connection)

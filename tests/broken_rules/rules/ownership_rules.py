@@ -7,8 +7,8 @@ OWNERSHIP_RULES = (
         "evicted-connects-anew",
         "A connection whose engine was ended for another owner while it started asks for the cluster again.",
         "reconcile/supervisor.py",
-        "if connection.inline is not None and connection.engine is not None:\n                    return",
-        "if connection.inline is not None:\n                    return",
+        "if problem is None and connection.inline is not None and connection.engine is not None:",
+        "if problem is None and connection.inline is not None:",
         (
             "tests/unit/reconcile/test_supervisor_evictions.py::TestWhileItStarts::test_while_it_waits_for_the_limits_of_others",
         ),

@@ -163,6 +163,22 @@ class TestBounds:
         assert clock.slept == 4 * 8
         await resting.close()
 
+    async def test_rest_after_a_failure(self, reports, clock, monkeypatch):
+        """Nothing is kept of it, so each request for a resource that is gone, or not valid, reads it again."""
+        resting = FreshPages(reports.make, rest=4)
+
+        async def slow(_):
+            clock.now += 0.5
+            raise Transient("ApiServerUnreachable", "no answer")
+
+        monkeypatch.setattr(resting, "_make", slow)
+        monkeypatch.setattr(fresh_pages.asyncio, "sleep", clock.sleep)
+        for which in range(5):
+            with pytest.raises(Transient):
+                await resting.page(which)
+        assert clock.slept == 4 * 2
+        await resting.close()
+
     async def test_the_partitions_of_a_plan_are_packed_once(self, pages, reports, clock, monkeypatch):
         """Packing is most of the work of a large page, and the partitions of a plan never change."""
         packings = []

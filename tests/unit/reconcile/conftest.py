@@ -8,6 +8,7 @@ from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.shared_clusters import SharedClusters
 from tests.fakes.state_walk import StateWalk
 
+from kafka_rebalance.reconcile import connection_retries
 from kafka_rebalance.reconcile import supervisor as supervising
 
 _REPORT = "REPORT_STATES"
@@ -29,8 +30,9 @@ def state_walk(monkeypatch):
 @pytest.fixture
 async def world(monkeypatch):
     """An operator whose clusters several owners claim."""
-    for name in ("_FIRST_RETRY_SECONDS", "_LAST_RETRY_SECONDS", "_LOOK_SECONDS"):
-        monkeypatch.setattr(supervising, name, 0.02)
+    monkeypatch.setattr(supervising, "_LOOK_SECONDS", 0.02)
+    for name in ("FIRST_PAUSE_SECONDS", "LONGEST_PAUSE_SECONDS"):
+        monkeypatch.setattr(connection_retries, name, 0.02)
     world = SharedClusters()
     yield world
     for supervisor in world.supervisors:

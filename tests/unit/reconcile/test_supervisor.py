@@ -151,7 +151,7 @@ class TestConnecting:
         async def page(*_):
             raise ValueError("Expecting value")
 
-        monkeypatch.setattr("kafka_rebalance.reconcile.supervisor._FIRST_RETRY_SECONDS", 0.01)
+        monkeypatch.setattr("kafka_rebalance.reconcile.connection_retries.FIRST_PAUSE_SECONDS", 0.01)
         monkeypatch.setattr(KubeInMemory, failing, page)
         supervisor, brokers = unreachable_cluster(throttled=True)
         await until(lambda: brokers.asked > 3)
@@ -165,7 +165,7 @@ class TestConnecting:
             nobody.asked += 1
             raise ValueError("Expecting value")
 
-        monkeypatch.setattr("kafka_rebalance.reconcile.supervisor._FIRST_RETRY_SECONDS", 0.01)
+        monkeypatch.setattr("kafka_rebalance.reconcile.connection_retries.FIRST_PAUSE_SECONDS", 0.01)
         monkeypatch.setattr(Nobody, "describe_cluster", defect)
         supervisor, brokers = unreachable_cluster()
         await until(lambda: brokers.asked > 3)

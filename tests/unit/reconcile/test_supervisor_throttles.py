@@ -9,7 +9,7 @@ from tests.fakes.stopped_clock import NOON, StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, REASSIGNMENT_THROTTLES
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.reconcile import supervisor as supervising
+from kafka_rebalance.reconcile import connection_retries
 from kafka_rebalance.reconcile.supervisor import Supervisor
 
 WHERE = (REASSIGNMENT_THROTTLES, "kafka", "limits")
@@ -76,8 +76,8 @@ async def until(what):
 
 @pytest.fixture
 async def world(monkeypatch):
-    for name in ("_FIRST_RETRY_SECONDS", "_LAST_RETRY_SECONDS"):
-        monkeypatch.setattr(supervising, name, 0)
+    for name in ("FIRST_PAUSE_SECONDS", "LONGEST_PAUSE_SECONDS"):
+        monkeypatch.setattr(connection_retries, name, 0)
     world = World()
     yield world
     await world.supervisor.stop()

@@ -1,0 +1,45 @@
+"""When a connection that has failed is tried again.
+
+Its settings alone bring the next attempt forward. Anyone may edit a resource that names the connection, also in a
+namespace that may not use it, and each attempt costs a client and a login at the brokers.
+"""
+
+import asyncio
+
+from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.reconcile.connection_book import NamedConnection
+
+FIRST_PAUSE_SECONDS = 2.0
+LONGEST_PAUSE_SECONDS = 60.0
+
+
+class ConnectionRetries:
+    """The attempts of one connection. The pause between them doubles, up to a minute."""
+
+    def __init__(self) -> None:
+        self._tried: object = None
+        self._problem: RebalanceError | None = None
+        self._pause = 0.0
+        self._next = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Until the next attempt."""
+        return max(0.0, self._next - asyncio.get_running_loop().time())
+
+    def early(self, connection: NamedConnection) -> RebalanceError | None:
+        """Why the last attempt has failed, if it is too early for another one with the same settings."""
+        return self._problem if self._tried == _settings_of(connection) and self.seconds > 0 else None
+
+    def note(self, connection: NamedConnection, problem: RebalanceError | None) -> None:
+        """The outcome of an attempt."""
+        settings = _settings_of(connection)
+        again = problem is not None and self._problem is not None and self._tried == settings
+        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS) if again else FIRST_PAUSE_SECONDS
+        self._next = asyncio.get_running_loop().time() + self._pause
+        self._tried, self._problem = settings, problem
+
+
+def _settings_of(connection: NamedConnection) -> object:
+    """A KafkaConnection that was created again counts as another one."""
+    return connection.about and connection.about.uid, connection.reach
