@@ -1,16 +1,22 @@
-"""When a connection that has failed is tried again.
+"""When a connection that has failed is tried again, and how often its resources are looked at.
 
-Its settings alone bring the next attempt forward. Anyone may edit a resource that names the connection, also in a
-namespace that may not use it, and each attempt costs a client and a login at the brokers.
+Anyone may edit a resource that names the connection, also in a namespace that may not use it. Each attempt to connect
+costs a client and a login at the brokers, so only the settings of the connection bring the next one forward. Each look
+at the resources reads records, so there is a rest after it.
 """
 
 import asyncio
+import contextlib
+from asyncio import sleep
 
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.reconcile.connection_book import NamedConnection
 
 FIRST_PAUSE_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 60.0
+_REST = 4.0
+"""The rest, as a multiple of the time that the look took: looks take a fifth of the time."""
+_LONGEST_REST_SECONDS = 1.0
 
 
 class ConnectionRetries:
@@ -38,6 +44,14 @@ class ConnectionRetries:
         self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS) if again else FIRST_PAUSE_SECONDS
         self._next = asyncio.get_running_loop().time() + self._pause
         self._tried, self._problem = settings, problem
+
+    async def wait(self, connection: NamedConnection, most: float, began: float) -> None:
+        """Wait for a change, ``most`` seconds. ``began``: when the last look at the resources began, as loop time."""
+        rest = min(_REST * (asyncio.get_running_loop().time() - began), _LONGEST_REST_SECONDS, most)
+        await sleep(rest)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(most - rest):
+                await connection.changed.wait()
 
 
 def _settings_of(connection: NamedConnection) -> object:

@@ -295,12 +295,11 @@ class Supervisor:
                 connection.may_move = connection.engine is engine  # else it was ended for another owner
             connection.tried.set()
             self._samplers.settle(connection)
+            began = asyncio.get_running_loop().time()
             await self._settle(connection, problem)
             if problem is None and connection.inline is not None and connection.engine is not None:
                 return
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_SECONDS if problem is None else retries.seconds):
-                    await connection.changed.wait()
+            await retries.wait(connection, _LOOK_SECONDS if problem is None else retries.seconds, began)
         # Nothing needs this connection any more; the next resource that names it starts anew.
         self._samplers.settle(connection)
         self._book.strike(connection)

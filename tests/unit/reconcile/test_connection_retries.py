@@ -9,6 +9,7 @@ from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reconcile import connection_retries
+from kafka_rebalance.reconcile.admission import Admission
 from kafka_rebalance.reconcile.connection_book import NamedConnection
 
 
@@ -96,3 +97,42 @@ async def test_the_pause_grows(monkeypatch):
         retries.note(connection, outcome)
         pauses.append(round(retries.seconds))
     assert pauses == [2, 4, 7, 2, 2]
+
+
+async def test_edits_are_looked_at_together(world, monkeypatch):
+    """Each look reads the records of all runs: the edits of a stranger must not keep the operator busy with that."""
+    go_on, looks, judge = asyncio.Event(), [], Admission.judge
+
+    async def judged(*arguments):
+        looks.append(arguments)
+        return await judge(*arguments)
+
+    async def rest(_):
+        await go_on.wait()
+
+    world.connection(names=["friend"])
+    world.create("stranger", kafka=REF)
+    world.see()
+    await world.until(lambda: world.state("stranger") == "ConnectionNotPermitted")
+    monkeypatch.setattr(Admission, "judge", judged)
+    monkeypatch.setattr(connection_retries, "sleep", rest)
+    await edited_often(world, "stranger")
+    assert len(looks) <= 1
+    go_on.set()
+    await world.until(lambda: len(looks) > 1)
+
+
+async def test_the_rest_after_a_look(monkeypatch):
+    """Four times as long as the look, and at most a second."""
+    rests, connection = [], NamedConnection(Owner("a"))
+    connection.changed.set()
+
+    async def rest(seconds):
+        rests.append(seconds)
+
+    monkeypatch.setattr(connection_retries, "sleep", rest)
+    now = asyncio.get_running_loop().time()
+    for most, began in ((15, now - 0.1), (15, now - 100), (0.3, now - 100)):
+        await connection_retries.ConnectionRetries().wait(connection, most, began)
+    assert 0.4 <= rests[0] <= 1.0
+    assert rests[1:] == [1.0, 0.3]
