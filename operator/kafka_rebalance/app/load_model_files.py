@@ -2,11 +2,11 @@
 
 import asyncio
 import re
-from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.model.load import LoadModel
@@ -32,7 +32,8 @@ class LoadModelFiles:
         self._place = place
         self._now = now
         self._known: dict[str, tuple[StoredModel, LoadModel]] = {}
-        self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # Without those that nobody waits for: servers may claim any number of ids.
+        self._reading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         # Its own threads: a store that hangs must not use up those of the event loop.
         self._threads = ThreadPoolExecutor(_READERS, "load-model")
 
@@ -51,7 +52,7 @@ class LoadModelFiles:
             )
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(_READ_SECONDS), self._reading[cluster_id]:
+            async with asyncio.timeout(_READ_SECONDS), self._reading.setdefault(cluster_id, asyncio.Lock()):
                 model = await loop.run_in_executor(self._threads, self._read, self._place, cluster_id)
         except TimeoutError as late:
             message = f"the load model was not read within {_READ_SECONDS:.0f} s: its store does not answer"

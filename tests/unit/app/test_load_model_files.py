@@ -37,6 +37,14 @@ class TestTheModel:
         stored(tmp_path)
         assert dict((await files(tmp_path)("c")).partitions) == LOADS
 
+    async def test_ids_that_servers_claim_leave_nothing_behind(self, tmp_path):
+        """A server may claim another id each time."""
+        found = files(tmp_path)
+        for number in range(5):
+            assert await found(f"id-{number}") is None
+        assert not found._reading
+        assert not found._known
+
     @pytest.mark.parametrize("directory", [None, "empty"])
     async def test_may_be_none(self, tmp_path, directory):
         """The pipeline is optional."""
