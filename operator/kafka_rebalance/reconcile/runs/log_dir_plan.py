@@ -44,8 +44,21 @@ def log_dir_questions(made: Plan, spec: KafkaRebalanceSpec, inputs: LogDirInputs
     drained = _drained(goals, brokers, inputs.dirs)
     movable = _movable(made, inputs)
     several = (broker for broker in sorted(brokers) if len(inputs.dirs[broker]) > 1)
+    leaving, coming = _leaving(made), defaultdict[BrokerId, list[DirReplica]](list)
+    for p in made.partitions:
+        for broker in p.added:
+            coming[broker].append(DirReplica(p.tp, p.size_bytes, None))
     return [
-        _question(broker, made, goals.band, drained.get(broker, frozenset()), movable, inputs.dirs[broker])
+        DirQuestion(
+            BrokerDirs(
+                broker,
+                {one.path: one.total_bytes if one.total_bytes > 0 else None for one in inputs.dirs[broker]},
+                drained.get(broker, frozenset()),
+                (*_held(inputs.dirs[broker], leaving[broker], movable), *coming[broker]),
+            ),
+            goals.band,
+            {one.path: one.usable_bytes for one in inputs.dirs[broker] if one.usable_bytes >= 0},
+        )
         for broker in several
     ]
 
@@ -58,8 +71,10 @@ def with_log_dirs(
     Refused("InsufficientDisk") if a log dir has no room for what moves there.
     """
     found: list[LogDirMove] = []
+    leaving = _leaving(made)
     for question, answer in zip(questions, answers, strict=True):
-        found += _moves_of(question.dirs.broker, made, inputs.dirs[question.dirs.broker], answer)
+        broker = question.dirs.broker
+        found += _moves_of(broker, leaving[broker], inputs.dirs[broker], answer)
     kept = {key: row for key, e in inputs.earlier.items() if (row := _kept(e, inputs)) is not None}
     since = joined_log_dirs(inputs.earlier, found)
     moves = kept | {move.key: since[move.key] for move in found}
@@ -115,35 +130,25 @@ def _movable(made: Plan, inputs: LogDirInputs) -> frozenset[TopicPartition]:
     )
 
 
-def _question(
-    broker: BrokerId,
-    made: Plan,
-    band: int,
-    drained: frozenset[str],
-    movable: Collection[TopicPartition],
-    dirs: Collection[LogDir],
-) -> DirQuestion:
-    leaving = _leaving(made, broker)
+def _held(
+    dirs: Collection[LogDir], leaving: Collection[TopicPartition], movable: Collection[TopicPartition]
+) -> Iterator[DirReplica]:
+    """The replicas that a broker keeps."""
     future = {tp: log_dir.path for log_dir in dirs for tp in log_dir.future_bytes}
-    # Where another tool moves it to is where it counts, and that is left to that tool.
-    held = [
-        DirReplica(tp, size, future.get(tp, log_dir.path), tp not in movable or tp in future)
-        for log_dir in dirs
-        for tp, size in log_dir.replica_bytes.items()
-        if tp not in leaving
-    ]
-    coming = [DirReplica(p.tp, p.size_bytes, None) for p in made.partitions if broker in p.added]
-    totals = {log_dir.path: log_dir.total_bytes if log_dir.total_bytes > 0 else None for log_dir in dirs}
-    room = {log_dir.path: log_dir.usable_bytes for log_dir in dirs if log_dir.usable_bytes >= 0}
-    return DirQuestion(BrokerDirs(broker, totals, drained, (*held, *coming)), band, room)
+    for log_dir in dirs:
+        for tp, size in log_dir.replica_bytes.items():
+            if tp not in leaving:
+                # Where another tool moves it to is where it counts, and that is left to that tool.
+                yield DirReplica(tp, size, future.get(tp, log_dir.path), tp not in movable or tp in future)
 
 
-def _moves_of(broker: BrokerId, made: Plan, dirs: Collection[LogDir], answer: DirAnswer) -> Iterator[LogDirMove]:
+def _moves_of(
+    broker: BrokerId, leaving: Collection[TopicPartition], dirs: Collection[LogDir], answer: DirAnswer
+) -> Iterator[LogDirMove]:
     """Of one broker: those that were found, and the replicas that leave it with the plan."""
     if answer.full:
         message = f"log dir {answer.full} of broker {broker} has no room for what spec.goals.logDirs moves there"
         raise Refused(Reason.INSUFFICIENT_DISK, f"{message}, in no order of the copies: free space there first")
-    leaving = _leaving(made, broker)
     for log_dir in dirs:
         for tp, size in log_dir.replica_bytes.items():
             if tp in leaving:
@@ -152,8 +157,14 @@ def _moves_of(broker: BrokerId, made: Plan, dirs: Collection[LogDir], answer: Di
         yield LogDirMove(move.tp, broker, move.before, move.after, move.before, move.size)
 
 
-def _leaving(made: Plan, broker: BrokerId) -> set[TopicPartition]:
-    return {p.tp for p in made.partitions if broker in p.current and broker not in p.target}
+def _leaving(made: Plan) -> defaultdict[BrokerId, set[TopicPartition]]:
+    """What leaves each broker with the plan."""
+    found = defaultdict[BrokerId, set[TopicPartition]](set)
+    for p in made.partitions:
+        for broker in p.current:
+            if broker not in p.target:
+                found[broker].add(p.tp)
+    return found
 
 
 def _kept(move: LogDirMove, inputs: LogDirInputs) -> LogDirMove | None:
