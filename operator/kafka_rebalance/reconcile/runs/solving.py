@@ -85,8 +85,8 @@ async def run_log_dirs(
     if size_of(questions) < _MANY_IN_DIRS:
         return await asyncio.to_thread(answers_to, questions)
     replicas = sum(len(question.dirs.replicas) for question in questions)
-    what, most = f"the log dirs of {replicas} replicas", _MEMORY_BYTES + _PARTITION_BYTES * replicas
-    answer = await _answer_of_process(_LOG_DIRS, partial(write_dir_questions, questions), what, most, turn)
+    what, write = f"the log dirs of {replicas} replicas", partial(write_dir_questions, questions)
+    answer = await _answer_of_process(_LOG_DIRS, write, what, _MEMORY_BYTES, turn)
     return await asyncio.to_thread(read_dir_answers, answer)
 
 

@@ -230,6 +230,6 @@ class TestLogDirs:
         assert children() == []
 
     async def test_has_limited_memory(self, monkeypatch):
-        monkeypatch.setattr(solving, "_MEMORY_BYTES", -100 * 2**20)
+        monkeypatch.setattr(solving, "_MEMORY_BYTES", -50 * 2**20)
         with pytest.raises(Transient, match=r"planning the log dirs of 4000 replicas ended .* short of memory"):
             await run_log_dirs(in_one_log_dir(2_000), NamespaceTurns().of("a"))
