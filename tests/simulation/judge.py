@@ -30,8 +30,6 @@ CAP_SECONDS = 60.0
 OLDEST_READING_SECONDS = 60.0
 DEAD_SECONDS = 30.0
 """After so long, an operator has read that a broker is dead."""
-ROUND_SECONDS = 5.0
-"""A round takes no longer."""
 _P = "parallelPartitionCount"
 
 
@@ -43,8 +41,6 @@ class Judge:
         self.broken = []
         self.ours = {}
         """The partitions that we have set in flight, and the uid of the resource."""
-        self.left = {}
-        """When one of our calls last moved a partition that was at rest, the uid of the resource, and where it was."""
         self.first = defaultdict(dict)
         """By run, each partition as it was when we first sent something for it."""
         self.inherited = defaultdict(dict)
@@ -126,8 +122,6 @@ class Judge:
                 self._throttled(what, tp, to, seen, run, client)
             if seen.replicas == state.replicas:  # else others have moved it since, and it looks like theirs
                 self.ours[tp] = run.uid
-            if not state.in_flight:
-                self.left[tp] = now, run.uid, state.replicas
             if not client.basis.late:
                 self._capped(what, run, {tp} if set(to) - set(seen.replicas) else set())
 
@@ -324,11 +318,6 @@ class Judge:
             if reason == "Succeeded":
                 self._arrived(uid, body)
 
-    def _left_lately(self, tp, uid):
-        """Where it was when another rebalance moved it on. A round records ends after its calls."""
-        at, by, replicas = self.left.get(tp, (float("-inf"), uid, None))
-        return replicas if by != uid and self.world.loop.now - at < ROUND_SECONDS else None
-
     def _arrived(self, uid, body):
         run = at_once(RunStore(self.world.kube).load(uid))
         if run is None:
@@ -340,7 +329,7 @@ class Judge:
             state = self.world.kafka.states.get(tp)
             if row.current == row.target and tp in {of for of, _ in self.log_dirs._plan(run)}:
                 continue  # for its log dirs only: another run may move it
-            if not self.touched(tp, row.topic_id) and row.target not in (state.replicas, self._left_lately(tp, uid)):
+            if not self.touched(tp, row.topic_id) and state.replicas != row.target:
                 self.breach(f"{uid} is Succeeded: {shown(state)}, and the target is {list(row.target)}")
 
     def gone(self, body):

@@ -54,7 +54,6 @@ FAILED_ONCE_WITH_MORE_FAULTS = {
 FAILED_ONCE_WITH_OVERLAPPING = {
     881: "the judge: others had moved a partition since its reading, so the copy was not known as ours",
     859: "the judge: an older status that came late replaced that of an end, which was written once more",
-    562: "the judge: an undo moved partitions on in the round that recorded the end of another rebalance",
     113: "the judge: a run lost its cordons because another owner had got the cluster, whose only topic was deleted",
     400430: "a plan without approval went on with a step of a rebalance that was displaced",
     401161: "a rollback whose end was recorded without an answer undid what another rebalance moved next",
