@@ -50,6 +50,7 @@ FAILED_ONCE_WITH_MORE_FAULTS = {
     51: "the judge: others had lowered a replication factor below min.insync.replicas before the run",
     59: "the ledger forgot a rate that others had set, while a call of a killed operator had yet to be executed",
     67: "the judge: a rebalance waits for good for a topic that the operator may not read, and says so",
+    314: "the judge: the same, and one that does not select this topic is queued behind two that do",
 }
 FAILED_ONCE_WITH_OVERLAPPING = {
     881: "the judge: others had moved a partition since its reading, so the copy was not known as ours",
