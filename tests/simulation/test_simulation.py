@@ -56,6 +56,7 @@ FAILED_ONCE_WITH_OVERLAPPING = {
     881: "the judge: others had moved a partition since its reading, so the copy was not known as ours",
     859: "the judge: an older status that came late replaced that of an end, which was written once more",
     113: "the judge: a run lost its cordons because another owner had got the cluster, whose only topic was deleted",
+    562: "a run succeeded in the round in which the undo of another one began to move its partitions",
     400430: "a plan without approval went on with a step of a rebalance that was displaced",
     401161: "a rollback whose end was recorded without an answer undid what another rebalance moved next",
     400369: "Drained was written a round after its proof; a call in between had put a replica on the broker",

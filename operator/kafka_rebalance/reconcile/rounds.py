@@ -26,6 +26,7 @@ from kafka_rebalance.reconcile.act.judges import Judges
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
 from kafka_rebalance.reconcile.act.turns import Turns
+from kafka_rebalance.reconcile.decide.arrival_proof import moved_since
 from kafka_rebalance.reconcile.decide.direction import deleted_meanwhile, direction_of
 from kafka_rebalance.reconcile.decide.judging import exempt_from_health_gate, partitions_to_read
 from kafka_rebalance.reconcile.decide.log_dir_decisions import with_log_dirs_judged
@@ -112,20 +113,20 @@ class Rounds:
             r for r in rebalances if r.record.loaded_run is not None and not r.memory.blocked(self._clock.monotonic())
         ]
         members = ClusterState(self._cluster_id, info.brokers, version=info.version)
-        sent, cluster = False, members
+        sent, cluster, acting = False, members, list[Rebalance]()
         if running:
             vitals, look = await self._observer.vitals(info), await self._observe(running, info)
             running = await self._judge_beforehand(running, look)
             postponed = deleted_meanwhile(running)
             running = await self._replan_for_edits(running)
             running, rebalances = ([r for r in some if r not in postponed] for some in (running, rebalances))
-            running = await self._decide(running, look, vitals)
+            running = acting = await self._decide(running, look, vitals)
             sent, cluster = await self._sending.act(running, look, info), look.observation.cluster
             running = await self._report_running(running, cluster)
         else:
             await self._keep_throttle(info)
         await self.throttle.restore_finished(info, self.rebalances.values())
-        await self._close(running, info, cluster)
+        await self._close(running, info, cluster, acting)
         self._recorder.keep_ended()
         for rebalance in rebalances:
             if rebalance not in running or rebalance.record.loaded_run is None:
@@ -305,8 +306,13 @@ class Rounds:
 
         return await self._each(running, "measure", report)
 
-    async def _close(self, running: list[Rebalance], info: ClusterInfo, cluster: ClusterState) -> None:
-        """End the runs that have arrived, once the throttle on what they moved is restored."""
+    async def _close(
+        self, running: list[Rebalance], info: ClusterInfo, cluster: ClusterState, acting: list[Rebalance]
+    ) -> None:
+        """End the runs that have arrived, once the throttle on what they moved is restored.
+
+        ``acting``: the rebalances that may have sent something in this round.
+        """
 
         async def close(rebalance: Rebalance) -> None:
             if rebalance.desired.deleted_since(rebalance.memory.prepared):
@@ -314,7 +320,7 @@ class Rounds:
             if not rebalance.assessment.finished:
                 self._closing.wait_anew(rebalance)
             arrived = rebalance.assessment.finished and self.throttle.restored(rebalance, info)
-            if only_kept_copies_in_flight(rebalance) or arrived:
+            if only_kept_copies_in_flight(rebalance) or (arrived and not moved_since(rebalance, acting)):
                 assessment = await self._closing.finish(rebalance, info)
                 rebalance.assessment = assessment.about(rebalance.record.loaded_run)
                 await self._lifecycle.hand_over(rebalance, self.rebalances)

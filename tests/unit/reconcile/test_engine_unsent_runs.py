@@ -1,8 +1,11 @@
 """A run undoes only what it has sent: deleting a run that has sent nothing changes nothing in Kafka."""
 
+from datetime import timedelta
+
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.fakes.walked_operator import TWO_BROKERS, SlowCluster, WalkedOperator
 
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
@@ -162,3 +165,21 @@ class TestUndo:
         operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
         await operator.until("NothingToUndo")
         assert kafka.lists("t") == moved
+
+    async def test_another_one_is_undone_while_the_success_is_proved(self):
+        """Its calls of this round move what the reading of this round shows at the targets."""
+        operator = WalkedOperator(SlowCluster(slow=False))
+        operator.apply_other(approval={"policy": "Manual"})
+        await operator.until_true(lambda: operator.engine.rebalances["u-other"].record.open_run is not None)
+        operator.apply(topics={"include": ["t"]}, **TWO_BROKERS)
+        await operator.until("Succeeded")
+        waiting, operator.kafka.slow = operator.engine.rebalances["u-other"], {1}
+        assert waiting.record.open_run is not None
+        operator.undo()
+        operator.kafka.sent = lambda: setattr(operator.clock, "at", operator.clock.at + timedelta(seconds=5))
+        await operator.until("Undoing")
+        assert (len(operator.kafka.flying), waiting.assessment.finished) == (2, True)
+        assert waiting.record.open_run is not None
+        operator.kafka.arrive()
+        await operator.until("Undone")
+        assert (operator.kafka.lists("t"), waiting.record.open_run is not None) == ([[1]] * 4, True)

@@ -61,6 +61,18 @@ def may_be_executed_late(failed_at: float, now: float) -> bool:
     return now - failed_at < CALL_SECONDS
 
 
+def moved_since(rebalance: RebalanceView, acting: Iterable[RebalanceView]) -> bool:
+    """Whether another rebalance has sent a call for a partition of the run after the reading that shows its arrival.
+
+    Only the next reading shows whether the partition is still there. ``acting``: those that may have sent something in
+    this round. A partition that the run leaves alone does not count.
+    """
+    run = rebalance.record.loaded_run
+    others = [other for other in acting if other is not rebalance]
+    called = {tp for other in others for tp in other.assessment.sent if run is not None and tp in run.move_of}
+    return bool(called) and not called <= rebalance.assessment.statuses.within(MovePhase.SKIPPED).keys()
+
+
 def may_hang(memory: Memory, live: Collection[BrokerId], now: float) -> bool:
     """Whether a broker that may have a call without an answer is not live, so that it may execute the call later."""
     return now - memory.failed_at < HUNG_SECONDS and not memory.called.issubset(live)
