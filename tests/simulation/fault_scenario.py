@@ -262,7 +262,14 @@ class FaultScenario(Scenario):
         kafka.heal()
         for tp, state in sorted(kafka.states.items()):
             if state.wedged:
-                self.world.note(f"*** others cancel {tp}, which is stuck: {kafka._alter(tp, None)}")
+                self._cancel_when_possible(tp)
         for key, body in self.world.rebalances():
             if key[0] == REBALANCES and body["spec"]["approval"].get("planHash") == "0" * 12:
                 self.world.kube.edit(*key, approval={"policy": "Manual"})
+
+    def _cancel_when_possible(self, tp):
+        """Kafka refuses it while none of the original replicas is in sync."""
+        kafka = self.world.kafka
+        if tp in kafka.states and kafka.states[tp].wedged:
+            self.world.note(f"*** others cancel {tp}, which is stuck: {kafka._alter(tp, None)}")
+            self.world.loop.call_later(1, self._cancel_when_possible, tp)

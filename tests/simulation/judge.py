@@ -41,6 +41,12 @@ class Judge:
         self.broken = []
         self.ours = {}
         """The partitions that we have set in flight, and the uid of the resource."""
+        self.limited = set()
+        """Those of them that count for its limits: what others have moved since the reading for the order is theirs."""
+        self.moved_at = {}
+        """When others last moved each partition."""
+        self.abandoned = set()
+        """The resources, as the audit log names them, with a run that was abandoned."""
         self.first = defaultdict(dict)
         """By run, each partition as it was when we first sent something for it."""
         self.inherited = defaultdict(dict)
@@ -79,7 +85,8 @@ class Judge:
         now = self.world.loop.now
         if client is None:
             if code is AlterCode.OK:
-                self.foreign[tp] = now
+                self.foreign[tp] = self.moved_at[tp] = now
+                self.limited.discard(tp)
                 self.log_dirs.disturbed()
             return
         what = f"{tp} -> {'null' if to is None else list(to)}"
@@ -99,7 +106,8 @@ class Judge:
             return  # made again on the way: Kafka knows topics by name only (`test_topics.py::TestDeleted`)
         found = self._run_of(tp, state, client.basis.resource)
         if found is None:
-            self.breach(f"{what}: in the plan of no open run")
+            if not client.basis.late or client.basis.resource not in self.abandoned:
+                self.breach(f"{what}: in the plan of no open run")
             return
         run, plan, origin = found
         if origin is None:
@@ -120,8 +128,9 @@ class Judge:
             self.statuses.ordered(what, run, plan.get(tp), set(to) - set(seen.replicas))
             if set(to) - set(seen.replicas) and not client.basis.late:
                 self._throttled(what, tp, to, seen, run, client)
-            if seen.replicas == state.replicas:  # else others have moved it since, and it looks like theirs
-                self.ours[tp] = run.uid
+            self.ours[tp] = run.uid
+            if self.moved_at.get(tp, -1.0) < at:
+                self.limited.add(tp)
             if not client.basis.late:
                 self._capped(what, run, {tp} if set(to) - set(seen.replicas) else set())
 
@@ -160,6 +169,7 @@ class Judge:
             self.emptied.update(run.cordoned)
         elif run.outcome is RunOutcome.ABANDONED:  # Kafka is left as it is
             self.log_dirs.abandoned = True
+            self.abandoned.add(f"{run.namespace}/{run.name}")
             self.emptied.update(self.cordoned.get(key, ()))
         before = self.inherited.pop(run.uid, {}) | self.first.get(key, {})
         if run.outcome is RunOutcome.ROLLED_BACK:
@@ -250,7 +260,7 @@ class Judge:
 
     def _capped(self, what, run, begun):
         """``begun``: what this order sets in flight."""
-        flying = {tp for tp, uid in self.ours.items() if uid == run.uid and self._flies(tp)} | begun
+        flying = {tp for tp in self.limited if self.ours[tp] == run.uid and self._flies(tp)} | begun
         most = self.most(self.caps[run.uid], 100)
         if len(flying) > most:
             self.breach(f"{what}: {len(flying)} partitions in flight, and {_P} is {most}")
@@ -297,6 +307,7 @@ class Judge:
         """After every event: forget the partitions that are no longer in flight."""
         for tp in [tp for tp in self.ours if not self._flies(tp)]:
             del self.ours[tp]
+            self.limited.discard(tp)
 
     def touched(self, tp, topic_id):
         """Whether others have changed the partition, or the death of a broker may have."""

@@ -30,11 +30,16 @@ class StatusJudge:
         self.topics_deleted = False
         """Whether a topic has been deleted, by which the cluster may have been known."""
         self._empty = set()
-        """The uids whose brokers are said to be drained, with None, and with the end that said it."""
+        """The uids whose brokers are said to be drained."""
+        self._proved = set()
+        """By uid, the end of each run whose status has said so. A late write of an older status may be corrected."""
+        self._leaving = {}
+        """By uid and generation of the spec, the brokers to be emptied."""
 
     def edited(self, body):
         """The API server has a new version of the resource."""
         uid, spec = body["metadata"]["uid"], body["spec"]
+        self._leaving[uid, body["metadata"].get("generation")] = spec.get("brokers", {}).get("decommission", ())
         self._selected[uid].update(spec.get("topics", {}).get("include", [".*"]))
         known, approval = self._approvals[uid], spec.get("approval", {})
         if not known or known[-1][1] != approval:
@@ -92,19 +97,21 @@ class StatusJudge:
         return not brokers.isdisjoint(self.judge.deaths) or self.judge.log_dirs.by_another(tp, run.successor)
 
     def _drained(self, body):
-        """At the moment when the condition becomes true.
-
-        An older status that is carried out late may replace that of an end. The end is then written once more.
-        """
+        """At the moment when the condition becomes true, for the spec that the status is of."""
         uid, status = body["metadata"]["uid"], body.get("status", {})
         if not any(c["type"] == "Drained" and c["status"] == "True" for c in status.get("conditions", ())):
-            self._empty.discard((uid, None))
+            self._empty.discard(uid)
             return
-        said = {(uid, None), (uid, status.get("completedAt"))}
-        judged = not said.isdisjoint(self._empty)
-        self._empty |= said
-        for tp, state in self.world.kafka.states.items() if not judged else ():
-            here = set(body["spec"].get("brokers", {}).get("decommission", ())) & set(state.replicas)
+        said, end = uid in self._empty, (uid, status.get("completedAt"))
+        self._empty.add(uid)
+        if end[1] is not None:
+            said = said or end in self._proved
+            self._proved.add(end)
+        if said:
+            return
+        leaving = self._leaving.get((uid, status.get("observedGeneration")), ())
+        for tp, state in self.world.kafka.states.items():
+            here = set(leaving) & set(state.replicas)
             if here and not self._changed_lately(tp):
                 name = body["metadata"]["name"]
                 self.judge.breach(f"{name} says that {sorted(here)} are drained, and {tp} is on {state.replicas}")

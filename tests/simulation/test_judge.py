@@ -143,7 +143,7 @@ class TestLimits:
 
     OTHER = TopicPartition("t", 1)
 
-    def broken(self, *, flies):
+    def broken(self, *, flies, redirected=False):
         async def judged():
             ordered = await Ordered(3, "b").stored()
             at_rest = replace(ordered.state, replicas=replicas_of(2), adding=())
@@ -151,9 +151,11 @@ class TestLimits:
             ordered.kafka = SimpleNamespace(dead={}, states={TP: at_rest, self.OTHER: replace(other, tp=self.OTHER)})
             ordered.client.basis = SimpleNamespace(read={TP: (at_rest, 0.0)}, resource="n/b", since=0.0, late=False)
             judge = ordered.judge
-            judge.edited_throttle, judge.ours = True, {self.OTHER: "b"}
+            judge.edited_throttle, judge.ours, judge.limited = True, {self.OTHER: "b"}, {self.OTHER}
             judge.statuses.edited(ordered.bodies["b"])
             judge.cap("b", {"parallelPartitionCount": 1})
+            if redirected:
+                judge.ordered(None, self.OTHER, replicas_of(2, 4), other, AlterCode.OK)
             judge.ordered(ordered.client, TP, replicas_of(2, 3), at_rest, AlterCode.OK)
             return [said for said in judge.broken if "in flight" in said]
 
@@ -164,6 +166,9 @@ class TestLimits:
 
     def test_do_not_count_what_has_arrived(self):
         assert self.broken(flies=False) == []
+
+    def test_do_not_count_what_others_have_redirected(self):
+        assert self.broken(flies=True, redirected=True) == []
 
 
 class TestCordons:

@@ -20,6 +20,7 @@ FAILED_ONCE = {
     930: "the judge: a throttle that is set in the middle of a round counts from the next one on",
     1083: "the same as 601, with inline connections",
     1122: "a rebalance that was deleted between the first listing and the watch returned with the next resource",
+    1362: "the judge: Drained was written for the spec before an edit, and counted for the one after it",
     1620: "the judge: a resource that has taken over goes back to where it was before both",
     1903: "the same as 601",
     2015: "the judge: edited between its success and the status that says so",
@@ -51,12 +52,15 @@ FAILED_ONCE_WITH_MORE_FAULTS = {
     59: "the ledger forgot a rate that others had set, while a call of a killed operator had yet to be executed",
     67: "the judge: a rebalance waits for good for a topic that the operator may not read, and says so",
     314: "the judge: the same, and one that does not select this topic is queued behind two that do",
+    815: "the judge: a copy that others had redirected counted for a limit",
+    1488: "the same as 314",
+    1715: "the simulation: others did not repeat the cancellation of a stuck reassignment that Kafka had refused",
 }
 FAILED_ONCE_WITH_OVERLAPPING = {
-    881: "the judge: others had moved a partition since its reading, so the copy was not known as ours",
-    859: "the judge: an older status that came late replaced that of an end, which was written once more",
     113: "the judge: a run lost its cordons because another owner had got the cluster, whose only topic was deleted",
     562: "a run succeeded in the round in which the undo of another one began to move its partitions",
+    859: "the judge: an old status was written late, and when the last one was repeated, Drained counted as a new claim",
+    881: "the judge: a copy that others had moved since the reading for its order counted for a limit",
     400430: "a plan without approval went on with a step of a rebalance that was displaced",
     401161: "a rollback whose end was recorded without an answer undid what another rebalance moved next",
     400369: "Drained was written a round after its proof; a call in between had put a replica on the broker",
@@ -64,6 +68,7 @@ FAILED_ONCE_WITH_OVERLAPPING = {
     400787: "a rollback was handed to a rebalance that did not move what its cancellation had left in place",
     401000: "a rebalance that was about to take over a rollback elected a leader, and then did not get the origins",
     401060: "the judge: the origin of a partition is given up if another rebalance has moved the partition since",
+    500279: "the judge: a call of an abandoned run was executed after its end",
 }
 
 

@@ -1,0 +1,53 @@
+"""The judge looks at what ``Drained`` claims when it becomes true, for the spec that the status is of."""
+
+from types import SimpleNamespace
+
+from tests.simulation.status_judge import StatusJudge
+
+from kafka_rebalance.model.topology import TopicPartition
+
+
+class Reported:
+    """Of a rebalance that empties broker 4, later broker 5. The partition is on the brokers given."""
+
+    def __init__(self, *replicas):
+        self.broken = []
+        kafka = SimpleNamespace(states={TopicPartition("t", 0): SimpleNamespace(replicas=replicas)})
+        world = SimpleNamespace(loop=SimpleNamespace(now=100.0), kafka=kafka)
+        self.statuses = StatusJudge(world, SimpleNamespace(breach=self.broken.append, foreign={}))
+        for generation, broker in ((1, 4), (2, 5)):
+            self.statuses.edited(self._body(generation, {}) | {"spec": {"brokers": {"decommission": [broker]}}})
+
+    def says(self, drained, *, generation=1, end="12:00"):
+        conditions = [{"type": "Drained", "status": str(drained)}]
+        status = {"conditions": conditions, "observedGeneration": generation, "completedAt": end}
+        self.statuses._drained(self._body(2, status))
+        return self.broken
+
+    def holds(self, *replicas):
+        self.statuses.world.kafka.states[TopicPartition("t", 0)].replicas = replicas
+
+    @staticmethod
+    def _body(generation, status):
+        return {"metadata": {"name": "a", "uid": "a", "generation": generation}, "status": status}
+
+
+def test_of_a_broker_with_a_replica():
+    assert Reported(4).says(True) == ["a says that [4] are drained, and t-0 is on (4,)"]
+
+
+def test_of_the_spec_before_an_edit():
+    """The edit to broker 5 has not reached the operator yet (seed 1362)."""
+    assert Reported(5).says(True) == []
+    assert Reported(5).says(True, generation=2) == ["a says that [5] are drained, and t-0 is on (5,)"]
+
+
+def test_again_after_the_late_write_of_an_older_status():
+    """Seed 859: another rebalance had put a replica there meanwhile. The next run has to prove it again."""
+    reported = Reported(1)
+    reported.says(True)
+    reported.says(False, end=None)
+    reported.holds(4)
+    assert reported.says(True) == []
+    reported.says(False, end=None)
+    assert reported.says(True, end="12:05") == ["a says that [4] are drained, and t-0 is on (4,)"]
