@@ -52,6 +52,7 @@ FAILED_ONCE_WITH_MORE_FAULTS = {
     59: "the ledger forgot a rate that others had set, while a call of a killed operator had yet to be executed",
     67: "the judge: a rebalance waits for good for a topic that the operator may not read, and says so",
     314: "the judge: the same, and one that does not select this topic is queued behind two that do",
+    622: "the end of a run was not reported again after a problem, because its cluster had got another owner",
     815: "the judge: a copy that others had redirected counted for a limit",
     1488: "the same as 314",
     1715: "the simulation: others did not repeat the cancellation of a stuck reassignment that Kafka had refused",
@@ -59,7 +60,7 @@ FAILED_ONCE_WITH_MORE_FAULTS = {
 FAILED_ONCE_WITH_OVERLAPPING = {
     113: "the judge: a run lost its cordons because another owner had got the cluster, whose only topic was deleted",
     562: "a run succeeded in the round in which the undo of another one began to move its partitions",
-    859: "the judge: an old status was written late, and when the last one was repeated, Drained counted as a new claim",
+    859: "the judge: Drained counted as a new claim when the late write of an older status was corrected",
     881: "the judge: a copy that others had moved since the reading for its order counted for a limit",
     400430: "a plan without approval went on with a step of a rebalance that was displaced",
     401161: "a rollback whose end was recorded without an answer undid what another rebalance moved next",

@@ -7,6 +7,7 @@ from tests.fakes.shared_clusters import REF, Cluster, placed
 from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
@@ -117,6 +118,27 @@ class TestOutranks:
         await RunStore(world.kube).save(replace(run, outcome=RunOutcome.SUCCEEDED, closed_at=world.clock.at))
         await world.deleted("a")
         assert world.runs["a"] == "Succeeded"
+
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_a_finished_one_with_a_problem(self, world, monkeypatch, restart):
+        """Its annotation could not be written. No round of an engine ends that problem any more."""
+
+        async def no_answer(*_arguments):
+            raise Transient("ApiServerUnreachable", "annotate: no answer", 1.0)
+
+        monkeypatch.setattr(world.kube, "annotate", no_answer)
+        world.create("a", brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("a")
+        await world.until(lambda: world.state("a") == "Succeeded")
+        world.edit(REBALANCES, "a", "r", execution={"parallelPartitionCount": 2})
+        await world.until(lambda: world.state("a") == "ApiServerUnreachable")
+        world.connection()
+        if restart:
+            await world.restart()
+        await world.until(lambda: world.owner["connection"] == "prod")
+        world.see("a")
+        await world.until(lambda: world.state("a") != "ApiServerUnreachable")
+        assert world.state("a") == "Succeeded"
 
     @pytest.mark.parametrize("edited", [False, True])
     async def test_takes_no_open_run_of_a_server_that_claimed_the_id_before(self, world, monkeypatch, edited):

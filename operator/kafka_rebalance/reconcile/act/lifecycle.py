@@ -96,9 +96,11 @@ class Lifecycle(Problems):
             await self._resources.delete(rebalance)
 
     async def ended(self, rebalance: Rebalance) -> bool:
-        """Whether its run has ended well: what happens to the cluster now does not concern it."""
+        """Whether its run has ended well: what happens to the cluster, or its last problem, does not concern it now."""
         await self._read(rebalance)
-        return already_done(rebalance) and not rebalance.desired.deleting
+        if ended := already_done(rebalance) and not rebalance.desired.deleting:
+            rebalance.memory = replace(rebalance.memory, problem=None)
+        return ended
 
     async def _read(self, rebalance: Rebalance) -> None:
         if not self._known(rebalance):

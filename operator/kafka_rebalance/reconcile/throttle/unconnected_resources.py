@@ -4,16 +4,20 @@ import logging
 from collections.abc import Mapping, MutableMapping
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
+from kafka_rebalance.api.rebalance_states import STATES, StateGroup
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.report.ready_state import ready_reason
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle, Throttles
 
 log = logging.getLogger(__name__)
+
+_ENDS = {reason for reason, state in STATES.items() if state.group is StateGroup.ENDED}
 
 
 class UnconnectedResources:
@@ -53,8 +57,9 @@ class UnconnectedResources:
                 rebalances.pop(uid, None)
             elif not await self._lifecycle.ended(rebalance):
                 await self._resources.report(rebalance, ClusterState("", {}), {}, error)
-            elif rebalance.desired.edited or rebalance.desired.status.completed_at is None:
-                # The new spec has ended too, or the operator was killed before it wrote that the run has ended.
+            elif rebalance.desired.edited or not _says_the_end(rebalance):
+                # The new spec has ended too, or the status does not say that the run has ended: the operator was killed
+                # before it wrote that, or a problem followed which only a round of an engine would end.
                 await self._resources.report(rebalance, ClusterState("", {}), {})
         except RebalanceError as failed:
             log.warning("%s: status not written: %s", rebalance.name, failed.message)
@@ -74,3 +79,8 @@ class UnconnectedResources:
             log.warning("throttle %s: status not written: %s", throttle.name, failed.message)
         except Exception:
             log.exception("throttle %s: status not written", throttle.name)
+
+
+def _says_the_end(rebalance: Rebalance) -> bool:
+    said = ready_reason(rebalance.memory.written or rebalance.desired.status)
+    return said is not None and said[0] in _ENDS
