@@ -6,7 +6,7 @@ from tests.unit.app.local_terminal import BEFORE, Terminal
 
 from kafka_rebalance.app import local_run
 from kafka_rebalance.execution import list_state, rate_state
-from kafka_rebalance.reconcile.decide import requeue
+from kafka_rebalance.reconcile.decide import arrival_proof, requeue
 
 
 @pytest.fixture
@@ -15,6 +15,8 @@ def short_waits(monkeypatch):
         monkeypatch.setattr(requeue, name, 0.01)
     for rule in (list_state, rate_state):
         monkeypatch.setattr(rule, "LATE_SECONDS", 0.1)
+    for name in ("CALL_SECONDS", "SECOND_READING_SECONDS"):
+        monkeypatch.setattr(arrival_proof, name, 0.1)
     monkeypatch.setattr(local_run, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(local_run, "_RESTORE_LOOKS", 100)
 

@@ -15,6 +15,7 @@ from kafka_rebalance.app import fresh_pages, local_run
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution import list_state
 from kafka_rebalance.kafka import admin
+from kafka_rebalance.reconcile.decide import arrival_proof
 
 BEFORE = [[1]] * 4 + [[2]] * 4
 MANIFEST = """\
@@ -42,6 +43,8 @@ class Interrupting(Cluster):
 def quick(monkeypatch):
     monkeypatch.setattr(local_run, "_LOOK_SECONDS", 0.05)
     monkeypatch.setattr(list_state, "LATE_SECONDS", 0.1)
+    for name in ("CALL_SECONDS", "SECOND_READING_SECONDS"):
+        monkeypatch.setattr(arrival_proof, name, 0.1)
 
 
 @pytest.fixture
