@@ -34,12 +34,22 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     os.setpriority(os.PRIO_PROCESS, 0, max(_NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected lives to the end of the run, so the garbage collector never looks at it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.fixture
-def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """What earlier tests have left is not collected meanwhile: asyncio would log it as the garbage of this test."""
-    gc.freeze()
-    yield caplog
-    gc.unfreeze()
+def caplog(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """Without the garbage of earlier tests, which asyncio would log when it is collected."""
+    gc.collect()
+    return caplog
 
 
 def pytest_unconfigure() -> None:

@@ -6,8 +6,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from kafka_rebalance.reasons import Reason
 
 ROOT = Path(__file__).parents[3]
@@ -47,7 +45,7 @@ def test_there_are_such_reasons() -> None:
     assert {"SecretNotFound", "KafkaUnreachable", "InsufficientBrokers", "Conflict"} <= set(reasons())
 
 
-@pytest.mark.parametrize("reason", sorted(set(reasons()) - ONLY_OF_SAMPLES))
-def test_a_reason_is_explained(reason: str) -> None:
+def test_each_reason_is_explained() -> None:
     """Either on that page or among the planner's refusals, which the page links to."""
-    assert f"`{reason}`" in TEXT or f"`{reason}`" in REFUSALS
+    shown = set(reasons()) - ONLY_OF_SAMPLES
+    assert {reason for reason in shown if f"`{reason}`" not in TEXT and f"`{reason}`" not in REFUSALS} == set()

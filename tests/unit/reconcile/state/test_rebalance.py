@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -97,8 +98,13 @@ def view(mine):
     return View(mine.desired, mine.record, mine.assessment, mine.memory, mine.refusal, mine.held_by)
 
 
-def _assigned() -> Iterator[tuple[str, str, Path]]:
+@cache
+def assigned() -> list[tuple[str, str, Path]]:
     """Each attribute that a module of the package assigns, and the name of the object."""
+    return list(_assigned())
+
+
+def _assigned() -> Iterator[tuple[str, str, Path]]:
     for path in sorted(ROOM.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
@@ -107,19 +113,16 @@ def _assigned() -> Iterator[tuple[str, str, Path]]:
                     yield target.value.id, target.attr, path.relative_to(ROOM)
 
 
-ASSIGNED = list(_assigned())
-
-
 class TestOneWriter:
     @pytest.mark.parametrize("value", [field.name for field in fields(Rebalance)])
     def test_each_value_is_replaced_in_one_room(self, value):
         """So that there is one place to look for the origin of a value."""
-        rooms = {path.parts[0] for _, name, path in ASSIGNED if name == value}
+        rooms = {path.parts[0] for _, name, path in assigned() if name == value}
         assert rooms == WRITERS[value]
 
     def test_nothing_else_of_a_rebalance_is_assigned(self):
         """This holds for the fields of the values and for any other attribute."""
-        names = {name for owner, name, _ in ASSIGNED if owner in {"rebalance", "old", "new", "other", "r"}}
+        names = {name for owner, name, _ in assigned() if owner in {"rebalance", "old", "new", "other", "r"}}
         assert names == {"record", "memory", "assessment", "refusal"}
 
     @pytest.mark.parametrize("kind", [Desired, Record, Assessment, Memory, Judgement])
