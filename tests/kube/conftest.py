@@ -29,7 +29,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[OwnKubeCluster]:
 def namespace(cluster: KubeCluster) -> Iterator[Namespace]:
     made = Namespace.create(cluster)
     yield made
-    made.delete()
+    made.empty()
 
 
 @pytest.fixture
