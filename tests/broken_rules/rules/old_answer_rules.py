@@ -78,4 +78,24 @@ OLD_ANSWER_RULES = (
         "first, latest = (last.sent_at, now)",
         ("tests/unit/reconcile/act/test_last_calls.py::test_the_first_one_may_come_late",),
     ),
+    BrokenRule(
+        "end-beside-calls",
+        "A run does not end in a round in which another rebalance has sent a call for one of its partitions.",
+        "reconcile/rounds.py",
+        "(arrived and not moved_since(rebalance, acting))",
+        "arrived",
+        (
+            "tests/unit/reconcile/test_engine_unsent_runs.py::TestUndo::test_another_one_is_undone_while_the_success_is_proved",
+        ),
+    ),
+    BrokenRule(
+        "end-without-an-answer",
+        "The stored end of a run counts when no engine has it any more, although in memory the run is open.",
+        "reconcile/refused_resources.py",
+        "if rebalance.record.open_run is not None and not (run is not None and run.open):",
+        "if False:",
+        (
+            "tests/unit/reconcile/test_supervisor_outranking.py::TestOutranks::test_one_whose_end_was_recorded_without_an_answer",
+        ),
+    ),
 )
