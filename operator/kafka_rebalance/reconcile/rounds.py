@@ -226,8 +226,9 @@ class Rounds:
             successors = successors_of(rebalances)
             for rebalance in rebalances:
                 rebalance.assessment = replace(rebalance.assessment, successor=successors.get(rebalance.uid))
-                terminating[rebalance.uid] = renamed_from(rebalance, rebalances, selected)
-                self._awaited[rebalance.uid] = awaited_by(rebalance, rebalances, selected, self._clock.now())
+            terminating = renamed_from(rebalances, selected)
+            now = self._clock.now()
+            self._awaited = {r.uid: awaited_by(r, rebalances, terminating, now) for r in rebalances}
             places = places_of(rebalances, selected, self._clock.now(), self._clock.monotonic())
             former = {to.uid: self.rebalances[uid].name for uid, to in successors.items() if uid in self.rebalances}
             for rebalance in rebalances:

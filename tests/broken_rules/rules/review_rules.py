@@ -40,8 +40,8 @@ REVIEW_RULES = (
         "takes-over-what-it-moves",
         "A resource takes a rollback over only if its plan moves everything that the rollback would.",
         "reconcile/decide/teardown.py",
-        "return moves.keys() <= {p.tp",
-        "return True or moves.keys() <= {p.tp",
+        "return bool(sets.moved_back(old)) and sets",
+        "return bool(sets.moved_back(old)) or sets",
         (
             "tests/unit/reconcile/decide/test_teardown.py::TestSuccessors::test_one_whose_plan_leaves_a_partition_does_not",
         ),

@@ -9,6 +9,7 @@ from tests.unit.reconcile.renamed_resources import BEFORE, FAST, SPEC, arrived, 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.store import RunStore
+from kafka_rebalance.reconcile.decide import teardown
 from kafka_rebalance.reconcile.runs import plan_maker
 
 
@@ -209,3 +210,20 @@ async def test_a_rollback_that_waits_for_a_word_cancels_nothing_of_others():
     assert [call for call in kafka.altered[sent:] if call[1] is None] == []
     kafka.arrive()
     await operator.until_true(lambda: operator.state_of() == "Succeeded")
+
+
+async def test_what_a_rollback_moves_is_found_once_for_all_new_resources(half_moved, monkeypatch):
+    """With 100,000 partitions that takes a while on the event loop, and users create any number of resources."""
+    operator, asked, moved_back = half_moved, [], teardown.moved_back
+    operator.kafka.create("other", BEFORE)
+    operator.delete()
+    for number in range(10):
+        operator.apply_another(f"new-{number}", topics={"include": ["other"]}, **SPEC)
+
+    def counted(old):
+        asked.append(old.name)
+        return moved_back(old)
+
+    monkeypatch.setattr(teardown, "moved_back", counted)
+    await operator.round()
+    assert asked == ["kafka/r"]

@@ -6,13 +6,12 @@ from datetime import datetime, timedelta
 
 from kafka_rebalance.api.execution_spec import DeletionPolicy
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.execution.partition_status import Direction, Observation, PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove
 from kafka_rebalance.execution.progress import ReplicaBytes, bytes_to_move_back
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import direction_of, going_back
-from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.state.assessment import RollbackBarrier, Successor, Teardown
 from kafka_rebalance.reconcile.state.desired import Desired
@@ -32,11 +31,12 @@ def successors_of(rebalances: Collection[RebalanceView]) -> dict[str, Successor]
     was renamed in Git must not move everything back first, only to move it forth again. Others wait for the rollback.
     """
     found = {}
+    sets = _PartitionSets()
     for old in rebalances:
         if old.record.loaded_run is None or not old.desired.deleting:
             continue
         chosen = old.assessment.successor
-        able = [new for new in rebalances if _may_begin(new) and (_names(new, old) or _moves_the_same(new, old))]
+        able = [new for new in rebalances if _may_begin(new) and (_names(new, old) or _moves_the_same(new, old, sets))]
         # What a cancellation has left in place does not change the choice.
         able += [new for new in rebalances if chosen is not None and new.desired.uid == chosen.uid and _may_begin(new)]
         if able:
@@ -46,34 +46,38 @@ def successors_of(rebalances: Collection[RebalanceView]) -> dict[str, Successor]
 
 
 def renamed_from(
-    new: RebalanceView, rebalances: Iterable[RebalanceView], selected: Mapping[str, frozenset[TopicPartition]]
-) -> list[RebalanceView]:
-    """The rollbacks that this one may take over if its plan moves what they move back: it may plan beside them.
+    rebalances: Collection[RebalanceView], selected: Mapping[str, frozenset[TopicPartition]]
+) -> dict[str, list[RebalanceView]]:
+    """By uid, the rollbacks that each may take over if its plan moves what they move back: it may plan beside them.
 
     ``selected``: as for ``places_of``.
     """
-    wanted = selected.get(new.desired.uid)
-    if wanted is None or not _may_begin(new):
-        return []
-    return [old for old in rebalances if _renamed(new.desired, old) and moved_back(old).keys() <= wanted]
+    sets = _PartitionSets()
+
+    def may_take_over(new: RebalanceView, old: RebalanceView) -> bool:
+        return _renamed(new.desired, old) and sets.moved_back(old) <= selected[new.desired.uid]
+
+    beginning = [new for new in rebalances if new.desired.uid in selected and _may_begin(new)]
+    found: dict[str, list[RebalanceView]] = {new.desired.uid: [] for new in rebalances}
+    return found | {new.desired.uid: [old for old in rebalances if may_take_over(new, old)] for new in beginning}
 
 
 def awaited_by(
     old: RebalanceView,
     rebalances: Iterable[RebalanceView],
-    selected: Mapping[str, frozenset[TopicPartition]],
+    renamed: Mapping[str, Collection[RebalanceView]],
     now: datetime,
 ) -> str:
     """The name of the resource whose plan the rollback waits for before its first step; empty: none.
 
     It waits no longer than the time in which a new resource may be created after the deletion, so a rollback is never
-    blocked for long.
+    blocked for long. ``renamed``: as returned by ``renamed_from``.
     """
     deleted = old.desired.metadata.deletion_timestamp
     if deleted is None or now - deleted > _RENAMED_WITHIN or old.assessment.successor is not None:
         return ""
     planning = (new for new in rebalances if new.memory.planning is not None or wants_plan(new))
-    return next((new.desired.name for new in planning if old in renamed_from(new, [old], selected)), "")
+    return next((new.desired.name for new in planning if old in renamed[new.desired.uid]), "")
 
 
 def as_rolled_back(
@@ -99,10 +103,31 @@ def moved_back(old: RebalanceView) -> dict[TopicPartition, PartitionMove]:
 
     What the cancellation for a successor leaves in place counts: without that successor, it is moved back too.
     """
-    skipped = skipped_partitions(old)
+    run, statuses = old.record.loaded_run, old.assessment.statuses.within(MovePhase.SKIPPED)
+    skipped = {*statuses, *(row.tp for row in (run.plan.skipped if run is not None else ()))}
     if old.assessment.successor is not None:
-        skipped = {tp: status for tp, status in skipped.items() if status.reason != Reason.LEFT_IN_PLACE}
+        skipped -= {tp for tp, status in statuses.items() if status.reason == Reason.LEFT_IN_PLACE}
     return {move.tp: move for move in old.record.moves if move.tp not in skipped}
+
+
+class _PartitionSets:
+    """Which partitions rollbacks and plans move. Found once for all pairs of resources: each may have 100,000."""
+
+    def __init__(self) -> None:
+        self._moved_back: dict[str, frozenset[TopicPartition]] = {}
+        self._planned: dict[str, frozenset[TopicPartition]] = {}
+
+    def moved_back(self, old: RebalanceView) -> frozenset[TopicPartition]:
+        if (found := self._moved_back.get(old.desired.uid)) is None:
+            found = self._moved_back[old.desired.uid] = frozenset(moved_back(old))
+        return found
+
+    def planned(self, new: RebalanceView) -> frozenset[TopicPartition]:
+        if (found := self._planned.get(new.desired.uid)) is None:
+            plan = new.record.loaded_run.plan if new.record.loaded_run is not None else None
+            moved = [p.tp for p in plan.partitions if p.current != p.target or p.elects] if plan is not None else []
+            found = self._planned[new.desired.uid] = frozenset(moved)
+        return found
 
 
 def _may_begin(new: RebalanceView) -> bool:
@@ -122,11 +147,10 @@ def _names(new: RebalanceView, old: RebalanceView) -> bool:
     return mine.spec.takes_over == other.metadata.name and mine.metadata.namespace == other.metadata.namespace
 
 
-def _moves_the_same(new: RebalanceView, old: RebalanceView) -> bool:
-    planned, moves = new.record.loaded_run, moved_back(old)
-    if planned is None or new.assessment.replanning is not None or not moves or not _renamed(new.desired, old):
+def _moves_the_same(new: RebalanceView, old: RebalanceView, sets: _PartitionSets) -> bool:
+    if new.record.loaded_run is None or new.assessment.replanning is not None or not _renamed(new.desired, old):
         return False
-    return moves.keys() <= {p.tp for p in planned.plan.partitions if p.current != p.target or p.elects}
+    return bool(sets.moved_back(old)) and sets.moved_back(old) <= sets.planned(new)
 
 
 def _renamed(new: Desired, old: RebalanceView) -> bool:

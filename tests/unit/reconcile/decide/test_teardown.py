@@ -180,8 +180,9 @@ class TestRenamed:
     @staticmethod
     def waits(old, new, minutes=0):
         selected = {new.desired.uid: frozenset(select(new.desired.spec, EVERYTHING))}
-        assert (renamed_from(new, [old, new], selected) == [old]) is bool(awaited_by(old, [old, new], selected, NOON))
-        return awaited_by(old, [old, new], selected, NOON + timedelta(minutes=minutes))
+        renamed = renamed_from([old, new], selected)
+        assert (renamed[new.desired.uid] == [old]) is bool(awaited_by(old, [old, new], renamed, NOON))
+        return awaited_by(old, [old, new], renamed, NOON + timedelta(minutes=minutes))
 
     def test_the_rollback_waits_for_the_plan(self):
         """Otherwise some partitions would be moved back only to be moved again."""
