@@ -17,7 +17,7 @@ INLINE_RULES = (
     ),
     BrokenRule(
         "longest-replica-list",
-        "An inline connection is refused if its servers claim more than 1,000 replicas of a partition.",
+        "An inline connection is refused if its servers claim more than 100 replicas of a partition.",
         "kafka/isolated/largest_cluster.py",
         "if longest > _LONGEST_LIST:",
         "if False:",

@@ -157,7 +157,7 @@ class TestWhatIsRefused:
 def claimed(more):
     """Answers at each limit, or above it by ``more``."""
     brokers = {BrokerId(b): Broker(BrokerId(b)) for b in range(1_500 + more)}
-    replicas = tuple(range(1_000 + more))
+    replicas = tuple(range(100 + more))
     return {
         "brokers": ("describe_cluster", ClusterInfo("c", brokers)),
         "replicas of": ("describe_partitions", Answers({TP: replace(STATE, replicas=replicas)})),
