@@ -3,7 +3,7 @@
 python -m benchmarks.kafka_tool [--rounds 2] [--only large small tiny] [--write docs/benchmarks-schedule.md]
 
 Three of six brokers have all replicas, and the plan moves them to the other three. Each round executes the operator's
-plan on topics with the same data: by a KafkaRebalance, from ``kubectl apply`` to Succeeded; by
+plan on topics with the same data: by a KafkaRebalance with a KafkaConnection, from ``kubectl apply`` to Succeeded; by
 ``kafka-reassign-partitions --execute`` with this plan in its file, from the start of Java to the last replica in sync;
 and by requests for R replicas of a partition at a time, each sent as soon as the last one is in sync. The third is what
 R itself costs: it has no throttle, plan, records or status. Two rounds on small partitions are not counted, because
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from e2e.bench.judge import Key
+from e2e.connection import Connection
 from e2e.rebalance import Rebalance
 from e2e.world import World, targets
 
@@ -79,14 +80,16 @@ CASES: Mapping[str, Case] = {
 }
 
 
-def by_operator(world: World, case: Case) -> tuple[float, float, Mapping[Key, Sequence[int]], str]:
+def by_operator(
+    world: World, case: Case, kafka: Mapping[str, Any]
+) -> tuple[float, float, Mapping[Key, Sequence[int]], str]:
     """Seconds, steps per second while it moved, the plan, and the topic."""
     topic = filled(world, case)
     before = {(topic, number): found for number, found in world.partitions(topic).items()}
     execution = {**case.limits, "brokerSettleTime": "1s"}
     began = time.monotonic()
     rebalance = world.rebalance(
-        "tool", topic, throttle=case.throttle, brokers={"include": list(EMPTY)}, execution=execution
+        "tool", topic, throttle=case.throttle, kafka=kafka, brokers={"include": list(EMPTY)}, execution=execution
     )
     moving = float("nan")
     deadline = began + _LIMIT_SECONDS
@@ -194,7 +197,8 @@ def row_of(
 
     cells = (
         f"{case.partitions}, {case.megabytes} MB", rate, f"{case.r}, {case.p}, {case.leaders}", each(ours),
-        each(theirs), f"{ratio:.2f}", each(alone) or "-", ", ".join(f"{value:.0f}" for value in steps),
+        each(theirs), f"{ratio:.2f}", each(alone) or "-",
+        ", ".join(f"{value:.{0 if value >= 10 else 1}f}" for value in steps),
         f"{watched.load:.1f}", f"{watched.others:.1f}",
     )  # fmt: skip
     return f"| {' | '.join(cells)} |"
@@ -218,8 +222,10 @@ def main() -> None:
     with stage((*FULL, *EMPTY)) as world:
         facts = ", ".join(f"{name} {value}" for name, value in machine_facts(world, idle).items())
         print(facts, *lines, sep="\n", flush=True)
+        connection = Connection(world)
+        connection.wait_state("Connected")
         for _ in range(_WARM_UP_ROUNDS):
-            *_, plan, topic = by_operator(world, WARM_UP)
+            *_, plan, topic = by_operator(world, WARM_UP, connection.ref)
             drop(world, topic)
             by_kafka(world, WARM_UP, plan)
         for name in options.only:
@@ -227,7 +233,7 @@ def main() -> None:
             ours, steps, theirs, alone = list[float](), list[float](), list[float](), list[float]()
             with Watched() as watched:
                 for _ in range(options.rounds):
-                    took, rate, plan, topic = by_operator(world, case)
+                    took, rate, plan, topic = by_operator(world, case, connection.ref)
                     drop(world, topic)
                     ours.append(took)
                     steps.append(rate)
