@@ -5,6 +5,7 @@ the partition and ``JudgeInputs`` are unchanged: of 200,000 planned partitions a
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import TypeVar
 
@@ -112,19 +113,21 @@ def _left_to_others(rebalance: RebalanceView, others: Iterable[RebalanceView]) -
     """The skipped partitions that other rebalances move now, which this one does not claim in the queue."""
     moving = [other for other in others if other.assessment.queue.place and other.assessment.queue.place.runs]
     skipped = rebalance.assessment.statuses.within(MovePhase.SKIPPED) if moving else {}
-    return {tp: status for tp, status in skipped.items() if any(_moves(other, tp) for other in moving)}
+    if not skipped:
+        return {}
+    theirs = frozenset[TopicPartition]().union(*(_moved(other, skipped.keys()) for other in moving))
+    return {tp: status for tp, status in skipped.items() if tp in theirs}
 
 
-def _moves(rebalance: RebalanceView, tp: TopicPartition) -> bool:
-    """Whether the run has begun to move the partition. A new plan, which is not judged yet, may continue a copy."""
+def _moved(rebalance: RebalanceView, tps: AbstractSet[TopicPartition]) -> AbstractSet[TopicPartition]:
+    """Those that the run has begun to move. A new plan, which is not judged yet, may continue a copy."""
     run, statuses = rebalance.record.loaded_run, rebalance.assessment.statuses
-    if run is not None and not statuses.judged:
-        return tp in run.move_of
-    status = statuses.by_partition.get(tp)
-    if run is None or status is None:
-        return False
-    begun = status.phase in {MovePhase.READY, MovePhase.WAITING} and status.started
-    return begun or status.phase is MovePhase.IN_FLIGHT or tp in rebalance.assessment.sent
+    if run is None:
+        return frozenset()
+    if not statuses.judged:
+        return tps & run.move_of.keys()
+    sent = {tp for tp in tps & rebalance.assessment.sent if tp in statuses.judged}
+    return sent | (tps & statuses.begun)
 
 
 def _of_topics(values: Mapping[str, V], topics: frozenset[str]) -> Mapping[str, V]:

@@ -61,6 +61,16 @@ class Statuses:
         """What moves, was begun, is left alone, or waits for more than the end of a pause."""
         return {tp: status.under_pause() for tp, status in self.few.items()} if self.paused else self.few
 
+    @cached_property
+    def begun(self) -> frozenset[TopicPartition]:
+        """The partitions that move or are between two steps."""
+        between = {MovePhase.READY, MovePhase.WAITING}
+        return frozenset(
+            tp
+            for tp, status in self.few.items()
+            if status.phase is MovePhase.IN_FLIGHT or (status.started and status.phase in between)
+        )
+
     def count(self, *phases: MovePhase) -> int:
         """How many partitions are in one of these phases."""
         return sum(count for key, count in self.counts.items() if self._phase(*key) in phases)

@@ -23,7 +23,7 @@ from kafka_rebalance.reconcile.decide.judging import (
     partitions_to_read,
 )
 from kafka_rebalance.reconcile.observe.observer import Changes
-from kafka_rebalance.reconcile.state.assessment import ContinuedCopies, Replanning, StepBlock
+from kafka_rebalance.reconcile.state.assessment import ContinuedCopies, QueuePlace, Replanning, StepBlock
 from kafka_rebalance.reconcile.state.judgement import CopiesToKeep, JudgeInputs, Statuses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
@@ -279,6 +279,58 @@ class TestAhead:
         recorded(other, loaded_run=loaded_run_of(other.record.run, plan, "ref", {}))
         judged(mine, seen(partition(0, 1, 2), partition(1, 1, 2)), ahead=[other])
         assert phases(mine) == [MovePhase.READY, MovePhase.WAITING]
+
+
+class Counted(dict):
+    """Statuses that count how often one of them is looked up, or all of them are gone through."""
+
+    looks = 0
+
+    def get(self, key, default=None):
+        self.looks += 1
+        return super().get(key, default)
+
+    def items(self):
+        self.looks += 1
+        return super().items()
+
+
+class TestLeftToOthers:
+    """Partitions that a rebalance has skipped and another one moves."""
+
+    def test_which(self):
+        """What moves, what is between two steps, and what was just sent."""
+        others = {
+            tp(0): PartitionStatus(MovePhase.IN_FLIGHT, started=True),
+            tp(1): PartitionStatus(MovePhase.READY, started=True),
+            tp(2): PartitionStatus(MovePhase.WAITING, "CopyNotInSync", started=True),
+            tp(3): PartitionStatus(MovePhase.WAITING, "MetadataMissing"),
+            tp(4): PartitionStatus(MovePhase.READY),
+            tp(5): PartitionStatus(MovePhase.DONE),
+            tp(6): PartitionStatus(MovePhase.READY),
+        }
+        other = found(rebalance("other"), statuses=others, sent=frozenset({tp(6), tp(8)}), queue=FIRST)
+        mine = found(rebalance(), statuses={tp(n): PartitionStatus(MovePhase.SKIPPED, "Drifted") for n in range(9)})
+        assert left_to([other], mine) == [0, 1, 2, 6]
+
+    def test_statuses_of_others_are_gone_through_once(self):
+        """All rebalances of a cluster are judged without a pause of the event loop: each looks at all others."""
+        statuses = Counted({tp(n): PartitionStatus(MovePhase.SKIPPED, "Drifted") for n in range(50)})
+        other = found(rebalance("other"), statuses=statuses, queue=FIRST)
+        statuses.looks = 0
+        for name in "abc":
+            mine = {tp(n): PartitionStatus(MovePhase.SKIPPED, "Drifted") for n in range(50)}
+            assert left_to([other], found(rebalance(name), statuses=mine)) == []
+        assert statuses.looks <= 1
+
+
+FIRST = QueuePlace(place=Place(runs=True))
+
+
+def left_to(others, mine):
+    run = mine.record.loaded_run
+    inputs = judge_inputs(mine, run, Direction.FORWARD, seen(partition(0, 1, 2)), frozenset(), others=others)
+    return sorted(at.partition for at in inputs.left_to_others)
 
 
 class TestMoving:
