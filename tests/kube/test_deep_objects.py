@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
 
 import pytest
 from tests.kube.namespaces import Namespace, body, resource
@@ -25,12 +26,13 @@ def deep(name: str) -> str:
 
 
 @pytest.fixture
-def stored(namespace: Namespace) -> Namespace:
-    """Two resources, the first of them nested deeply."""
+def stored(namespace: Namespace) -> Iterator[Namespace]:
+    """Two resources, the first of them nested deeply. Python cannot parse the answer to their deletion either."""
     path = f"/apis/kafkarebalance.dev/v1alpha1/namespaces/{namespace.name}/{REBALANCES}"
     namespace.kubectl("create", "--raw", path, "-f", "-", stdin=deep("deep"))
     namespace.kubectl("apply", "-f", "-", stdin=resource(KIND, "other", {}))
-    return namespace
+    yield namespace
+    namespace.kubectl("delete", "--raw", path)
 
 
 async def test_the_client(stored: Namespace, client: KubeClient) -> None:
