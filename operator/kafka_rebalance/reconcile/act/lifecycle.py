@@ -138,9 +138,9 @@ class Lifecycle(Problems):
             # Store an empty record, so that an undo can distinguish it from a record that is gone. An earlier version
             # recorded origins when it planned: others may have moved the partitions since.
             origins = await self._stores.origins.replace(rebalance.uid, run.run_id, ())
-            rebalance.record = replace(rebalance.record, origins=origins)
+            rebalance.record = replace(rebalance.record, origins=origins, was_read=False)  # in doubt
             await self._stores.runs.save(run)
-            rebalance.record = replace(rebalance.record, run=run)
+            rebalance.record = replace(rebalance.record, run=run, was_read=True)
         return rebalance.record.run is run
 
     async def close(
@@ -229,10 +229,9 @@ class Lifecycle(Problems):
         self.expect(rebalance, expected_rates(opened, planned.model))
 
     def _in_doubt(self, rebalance: Rebalance) -> None:
-        """Several writes follow that begin a run. If one of them fails, what was carried out is read again.
+        """Writes follow that begin or reopen a run. If one of them fails, what was carried out is read again.
 
-        A run that has begun inherits nothing more: begun a second time, it would be without the origins that it took
-        over, and they would be deleted.
+        A run that has begun inherits nothing more: begun again, it would lose the origins that it took over.
         """
         rebalance.record = replace(rebalance.record, was_read=False)
 
@@ -330,8 +329,9 @@ class Lifecycle(Problems):
         run = replace(sent, closed_at=None, outcome=None, undo=True)
         run = replace(run, planning_hash=before.planning_hash, cordoned=before.cordoned)
         opened = await self._loaded(run)
+        self._in_doubt(rebalance)
         await self._stores.runs.save(run)
-        rebalance.record = replace(rebalance.record, run=run, loaded_run=opened, origins=opened.origins)
+        rebalance.record = replace(rebalance.record, run=run, was_read=True, loaded_run=opened, origins=opened.origins)
 
     async def _stop_planning(self, rebalance: Rebalance) -> None:
         """Drop the plan and the one being made. The next round reads again what the task may have stored."""

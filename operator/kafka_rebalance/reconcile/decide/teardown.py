@@ -137,7 +137,7 @@ def _may_begin(new: RebalanceView) -> bool:
         return False
     if new.memory.problem is not None and not isinstance(new.memory.error, Transient):
         return False
-    if record.run is None:
+    if record.run is None or not record.was_read:
         return record.was_read
     return record.run.open and record.run.started_at is None and (replanning is None or replanning.ready)
 
