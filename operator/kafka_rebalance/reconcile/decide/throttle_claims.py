@@ -113,7 +113,9 @@ def claims_of(
             left = left_alone(other)
             mine = {tp for tp in mine if tp not in theirs or tp in left}
         states = [(tp, cluster.partitions[tp]) for tp in sorted(mine) if tp in cluster.partitions]
-        claim = Claim(own, opened.brokers, overrides={} if asked else _without_default(ruling), asked=asked)
+        # A plan without copies names no brokers. If others move one of its partitions, a step may copy all the same.
+        brokers = opened.brokers | _copying(states, orders)
+        claim = Claim(own, brokers, overrides={} if asked else _without_default(ruling), asked=asked)
         kept = before.moving.get(desired.uid, Moving())
         copied = moving_now(states, orders, kept, relieve=_fetches_throttled(claim, ruling))
         moving[desired.uid] = copied
@@ -258,6 +260,18 @@ def _own_rates(own: Throttle | None, shared: Rates) -> tuple[Rates, bool]:
     if own is not None and own.of_reassignments:
         return Rates(own.leader_rate, own.follower_rate), True
     return (Rates(DEFAULT_RATE, DEFAULT_RATE), False) if shared == Rates() else (Rates(), True)
+
+
+def _copying(
+    states: Iterable[tuple[TopicPartition, PartitionState]], orders: Mapping[TopicPartition, Replicas]
+) -> frozenset[BrokerId]:
+    """The brokers between which these partitions are copied, now or by these orders."""
+    found = set[BrokerId]()
+    for tp, state in states:
+        target = orders.get(tp, ())
+        if state.adding or not set(target) <= set(state.replicas):
+            found.update(state.replicas, target)
+    return frozenset(found)
 
 
 def _brokers(states: Iterable[PartitionState]) -> frozenset[BrokerId]:
