@@ -197,6 +197,17 @@ class TestClaims:
     def claims(self, *rebalances, ruling=None, seen=(FLYING,), foreign=()):
         return claims_of(rebalances, ruling, cluster(*seen), {}, {s.tp: s for s in foreign}).by_name
 
+    @pytest.mark.parametrize("flies", [True, False])
+    def test_copies_of_a_plan_that_copies_nothing(self, flies):
+        """It only drops replicas. Others have moved the partition since, so the step that moves it back copies."""
+        mine = running(0)
+        recorded(mine, loaded_run=replace(mine.record.loaded_run, brokers=frozenset()))
+        found(mine, statuses={TopicPartition("t", 0): PartitionStatus(MovePhase.READY, started=True)})
+        seen = state(0, 1, 2, adding=(2,)) if flies else state(0, 1)
+        orders = {} if flies else {TopicPartition("t", 0): replicas_of(1, 2)}
+        (claim,) = claims_of([mine], None, cluster(seen), {mine.desired.uid: orders}, {}).by_name.values()
+        assert claim.brokers == {1, 2}
+
     @pytest.mark.parametrize("phase", [MovePhase.IN_FLIGHT, MovePhase.SKIPPED])
     def test_one_that_waits_claims_what_no_other_moves(self, phase):
         """The one that goes first has the partition in its plan, and moves it or leaves it alone."""
