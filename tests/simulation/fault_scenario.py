@@ -245,7 +245,7 @@ class FaultScenario(Scenario):
     def _first_of_the_queue(self, body):
         """Whom a queued rebalance waits for in the end, by the names in the messages; None if nobody is there."""
         resources = self.world.kube.resources
-        for _ in resources:  # at most so many, because old messages may name each other
+        for _ in resources:  # messages of earlier rounds may name each other in a circle
             if body is None or ready(body) != "Queued":
                 return body
             behind = _WAITS_FOR.match(message(body))

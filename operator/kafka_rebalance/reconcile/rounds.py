@@ -229,7 +229,7 @@ class Rounds:
             terminating = renamed_from(rebalances, selected)
             now = self._clock.now()
             self._awaited = {r.uid: awaited_by(r, rebalances, terminating, now) for r in rebalances}
-            places = places_of(rebalances, selected, self._clock.now(), self._clock.monotonic())
+            places = places_of(rebalances, selected, now, self._clock.monotonic())
             former = {to.uid: self.rebalances[uid].name for uid, to in successors.items() if uid in self.rebalances}
             for rebalance in rebalances:
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)

@@ -106,7 +106,7 @@ RECONCILE_RULES = (
     BrokenRule(
         "cordon-under-way",
         "After a restart, a call that cordons a broker may still be executed, even if the run has sent nothing else.",
-        "reconcile/act/lifecycle.py",
+        "reconcile/act/run_records.py",
         "if run.started:\n",
         "if run.started_at is not None:\n",
         ("tests/unit/reconcile/test_engine_cordons.py::test_a_call_that_was_under_way_when_the_operator_was_killed",),
@@ -281,7 +281,7 @@ RECONCILE_RULES = (
     BrokenRule(
         "carried-out-where",
         "The annotation of a restored resource counts only when its Kafka cluster is known, and only in that cluster.",
-        "reconcile/act/lifecycle.py",
+        "reconcile/act/run_records.py",
         "was_read = stored is not None or bool(self._cluster_id)",
         "was_read = True",
         (
@@ -311,7 +311,7 @@ RECONCILE_RULES = (
     BrokenRule(
         "carried-out-elsewhere",
         "A restored resource is executed if its connection now leads to another Kafka cluster.",
-        "reconcile/act/lifecycle.py",
+        "reconcile/act/run_records.py",
         "return rebalance.record.was_read and not elsewhere",
         "return rebalance.record.was_read",
         (

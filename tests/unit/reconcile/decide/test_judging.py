@@ -295,23 +295,36 @@ class Counted(dict):
         return super().items()
 
 
+# By partition: the first three have begun.
+STATUSES = {
+    tp(0): PartitionStatus(MovePhase.IN_FLIGHT, started=True),
+    tp(1): PartitionStatus(MovePhase.READY, started=True),
+    tp(2): PartitionStatus(MovePhase.WAITING, "CopyNotInSync", started=True),
+    tp(3): PartitionStatus(MovePhase.WAITING, "MetadataMissing"),
+    tp(4): PartitionStatus(MovePhase.READY),
+    tp(5): PartitionStatus(MovePhase.DONE),
+    tp(6): PartitionStatus(MovePhase.SKIPPED, "Drifted"),
+    tp(7): PartitionStatus(MovePhase.READY),
+}
+
+
+FIRST = QueuePlace(place=Place(runs=True))
+
+
+def left_to(others, mine):
+    run = mine.record.loaded_run
+    inputs = judge_inputs(mine, run, Direction.FORWARD, seen(partition(0, 1, 2)), frozenset(), others=others)
+    return sorted(at.partition for at in inputs.left_to_others)
+
+
 class TestLeftToOthers:
     """Partitions that a rebalance has skipped and another one moves."""
 
     def test_which(self):
         """What moves, what is between two steps, and what was just sent."""
-        others = {
-            tp(0): PartitionStatus(MovePhase.IN_FLIGHT, started=True),
-            tp(1): PartitionStatus(MovePhase.READY, started=True),
-            tp(2): PartitionStatus(MovePhase.WAITING, "CopyNotInSync", started=True),
-            tp(3): PartitionStatus(MovePhase.WAITING, "MetadataMissing"),
-            tp(4): PartitionStatus(MovePhase.READY),
-            tp(5): PartitionStatus(MovePhase.DONE),
-            tp(6): PartitionStatus(MovePhase.READY),
-        }
-        other = found(rebalance("other"), statuses=others, sent=frozenset({tp(6), tp(8)}), queue=FIRST)
+        other = found(rebalance("other"), statuses=STATUSES, sent=frozenset({tp(7), tp(8)}), queue=FIRST)
         mine = found(rebalance(), statuses={tp(n): PartitionStatus(MovePhase.SKIPPED, "Drifted") for n in range(9)})
-        assert left_to([other], mine) == [0, 1, 2, 6]
+        assert left_to([other], mine) == [0, 1, 2, 7]
 
     def test_statuses_of_others_are_gone_through_once(self):
         """All rebalances of a cluster are judged without a pause of the event loop: each looks at all others."""
@@ -324,29 +337,10 @@ class TestLeftToOthers:
         assert statuses.looks <= 1
 
 
-FIRST = QueuePlace(place=Place(runs=True))
-
-
-def left_to(others, mine):
-    run = mine.record.loaded_run
-    inputs = judge_inputs(mine, run, Direction.FORWARD, seen(partition(0, 1, 2)), frozenset(), others=others)
-    return sorted(at.partition for at in inputs.left_to_others)
-
-
 class TestMoving:
     def test_what_moves_what_has_begun_and_what_was_sent(self):
         """These are read in every round; partitions that are done, skipped or not begun are not."""
-        statuses = {
-            tp(0): PartitionStatus(MovePhase.IN_FLIGHT, started=True),
-            tp(1): PartitionStatus(MovePhase.READY, started=True),
-            tp(2): PartitionStatus(MovePhase.WAITING, "CopyNotInSync", started=True),
-            tp(3): PartitionStatus(MovePhase.WAITING, "MetadataMissing"),
-            tp(4): PartitionStatus(MovePhase.READY),
-            tp(5): PartitionStatus(MovePhase.DONE),
-            tp(6): PartitionStatus(MovePhase.SKIPPED, "Drifted"),
-            tp(7): PartitionStatus(MovePhase.READY),
-        }
-        mine = found(rebalance(), statuses=statuses, sent=frozenset({tp(7)}))
+        mine = found(rebalance(), statuses=STATUSES, sent=frozenset({tp(7)}))
         assert partitions_to_read(mine.assessment) == {tp(0), tp(1), tp(2), tp(3), tp(7)}
 
 

@@ -1,0 +1,159 @@
+"""The stored run of each rebalance: when it is read, what is loaded for it, and when both are forgotten.
+
+A rebalance's ``record`` and ``memory`` are replaced in this package only, the record right after each write to the
+store.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+from kafka_rebalance.clock import Clock
+from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.handed_over_runs import HandedOverRuns
+from kafka_rebalance.reconcile.act.problems import Problems
+from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.decide.arrival_proof import HUNG_SECONDS, may_hang
+from kafka_rebalance.reconcile.decide.judging import skipped_partitions
+from kafka_rebalance.reconcile.decide.run_once import restored_run
+from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
+from kafka_rebalance.reconcile.state.memory import Planned
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, load_open_run
+
+
+class RunRecords(Problems):
+    """Reads the runs of the rebalances, and loads the open ones.
+
+    ``cluster_id``: of the engine's cluster, only its runs are loaded; empty: no engine has the rebalances, so none is.
+    ``live``: the live brokers of the cluster as last read; ``on_record``: also those that were live before.
+    """
+
+    def __init__(
+        self,
+        resources: Resources,
+        stores: Stores,
+        clock: Clock,
+        cluster_id: str = "",
+        live: Callable[[], Collection[BrokerId]] = tuple,
+        on_record: Collection[BrokerId] = (),
+    ) -> None:
+        super().__init__(clock)
+        self._resources = resources
+        self._stores = stores
+        self._cluster_id = cluster_id
+        self._live = live
+        self._on_record = on_record
+        self._handed_over = HandedOverRuns(stores, clock, cluster_id)
+
+    async def _read(self, rebalance: Rebalance) -> None:
+        if not self._known(rebalance):
+            stored = await self._stores.runs.load(rebalance.uid)
+            run = stored or restored_run(rebalance.desired, self._cluster_id)
+            if stored is not None and await self.inheritance(rebalance.uid):
+                run = None  # its plan was made before it was known what it inherits
+            self._put_plan_away(rebalance)  # of what was read before
+            was_read = stored is not None or bool(self._cluster_id)
+            rebalance.record = replace(rebalance.record, run=run, was_read=was_read)
+            if run is not None and run.open:
+                rebalance.memory = replace(rebalance.memory, problem=None)  # a problem of its start is over
+
+    def _known(self, rebalance: Rebalance) -> bool:
+        """Whether the record is read. The annotation of a resource counts only in one Kafka cluster."""
+        run = rebalance.record.run
+        elsewhere = run is not None and run.restored and self._cluster_id not in {"", run.cluster_id}
+        return rebalance.record.was_read and not elsewhere
+
+    async def inheritance(self, uid: str) -> list[Run]:
+        """The runs that were handed over to the resource since its own was planned, the oldest first."""
+        return await self._handed_over.inheritance(uid)
+
+    async def _load_plan(self, rebalance: Rebalance, run: Run) -> None:
+        if not self._cluster_id:
+            return
+        if run.cluster_id != self._cluster_id:
+            rebalance.record = replace(rebalance.record, loaded_run=None, origins={})
+        if rebalance.record.loaded_run is None:
+            opened = await self._loaded(run if not run.unproved else replace(run, unproved=False))
+            if run.unproved:  # its resource may use the cluster, whichever server it started at
+                await self._stores.runs.save(opened.run)
+            rebalance.record = replace(rebalance.record, run=opened.run, loaded_run=opened, origins=opened.origins)
+            if run.started:
+                self.note_unanswered(rebalance, self._on_record)
+
+    async def _loaded(self, run: Run) -> LoadedRun:
+        """Refused("OtherCluster") if it moved partitions of another cluster: its orders must not get here."""
+        if run.cluster_id != self._cluster_id:
+            raise Refused(
+                Reason.OTHER_CLUSTER,
+                f"spec.kafka leads to Kafka cluster {self._cluster_id}, but the run moved partitions of cluster "
+                f"{run.cluster_id}: delete the resource, and create one with a connection to that cluster",
+            )
+        return await load_open_run(self._stores, run)
+
+    def set_direction(self, rebalance: Rebalance, *, back: bool) -> None:
+        """Set the moves of the open run: those of the plan, or during a rollback those with a call."""
+        if (record := rebalance.record).loaded_run is not None:
+            turned = record.loaded_run.in_direction(record.origins, back=back)
+            if turned is not record.loaded_run:
+                rebalance.record = replace(record, loaded_run=turned)
+
+    def expect(self, rebalance: Rebalance, rates: Mapping[TopicPartition, float]) -> None:
+        """Remember the rates (bytes per second) at which partitions of the open run are produced to."""
+        rebalance.memory = replace(rebalance.memory, expected_rates=rates)
+
+    def planning_begins(self, rebalance: Rebalance, task: asyncio.Task[Planned | ContinuedCopies]) -> None:
+        """A plan is being made beside the rounds."""
+        rebalance.memory = replace(rebalance.memory, planning=task)
+
+    def take_plan(self, rebalance: Rebalance) -> asyncio.Task[Planned | ContinuedCopies] | None:
+        """The task that has finished a plan; None: there is none, or it is not done."""
+        task = rebalance.memory.planning
+        if task is None or not task.done():
+            return None
+        rebalance.memory = replace(rebalance.memory, planning=None)
+        return task
+
+    async def _stop_planning(self, rebalance: Rebalance) -> None:
+        """Drop the plan and the one being made. The next round reads again what the task may have stored."""
+        if (task := rebalance.memory.planning) is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        rebalance.memory = replace(rebalance.memory, planning=None)
+        self._put_plan_away(rebalance)
+        rebalance.record = replace(rebalance.record, was_read=False)
+
+    def _put_plan_away(self, rebalance: Rebalance) -> None:
+        """Forget the state of the open run, except the values that the status still shows."""
+        if (opened := rebalance.record.loaded_run) is not None:
+            why = opened.plan.reason or (Reason.BUDGET_REACHED if opened.plan.imbalance is not None else "")
+            ended = EndedRun(why, len(skipped_partitions(rebalance)), rebalance.record.run)
+            rebalance.record = replace(rebalance.record, loaded_run=None, origins={}, ended=ended)
+        memory = replace(rebalance.memory, cordons_done=frozenset(), expected_rates=None, empty_since=None)
+        rebalance.memory = replace(memory, uncordoning_since=None, unseen_since=None)
+
+    def note_unanswered(self, rebalance: Rebalance, others: Collection[BrokerId] = ()) -> None:
+        """A call of the run has failed without an answer, or may have been sent by an earlier process.
+
+        It may be in a live broker, or in one of ``others``: which ones were live for that process is not known.
+        """
+        memory, now = rebalance.memory, self._clock.monotonic()
+        earlier = memory.called if now - memory.failed_at < HUNG_SECONDS else frozenset[BrokerId]()
+        called = earlier.union(self._live(), others)
+        rebalance.memory = replace(memory, unanswered_at=now, failed_at=now, called=called)
+
+    def note_live(self, rebalance: Rebalance) -> None:
+        """The live brokers were read. One that hangs and has a call of the run may pass it on when it continues."""
+        now = self._clock.monotonic()
+        if may_hang(rebalance.memory, self._live(), now):
+            rebalance.memory = replace(rebalance.memory, unanswered_at=now)
+
+    def _in_doubt(self, rebalance: Rebalance) -> None:
+        """Writes follow that begin or reopen a run. If one of them fails, what was carried out is read again.
+
+        A run that has begun inherits nothing more: begun again, it would lose the origins that it took over.
+        """
+        rebalance.record = replace(rebalance.record, was_read=False)
