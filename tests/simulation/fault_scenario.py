@@ -10,7 +10,6 @@ from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
 _NAMESPACES = ("a", "b")
-_WAITS_FOR = re.compile("waits for ([^/]+)/([^,]+),")
 
 
 class FaultScenario(Scenario):
@@ -226,31 +225,20 @@ class FaultScenario(Scenario):
         self.world.kafka.produce(topic, rate, seconds)
         return f"producers write {rate} bytes/s to each partition of {topic} for {seconds} s"
 
-    def waits_for_good(self, body, reason):
-        """Only a rebalance that selects a topic which the operator may not describe, and those queued behind it.
+    def held_up_for_good(self, body, reason):
+        """Also a rebalance that selects a topic which the operator may not describe.
 
-        They need not select this topic: another one that does may be between them. A topic whose configs may not be
-        described holds up only its own partitions, but for a plan that changes its replication factor.
+        A topic whose configs may not be described holds up only its own partitions, but for a plan that changes its
+        replication factor.
         """
-        if reason == "Queued":
-            first = self._first_of_the_queue(body)
-            return first is not None and self.waits_for_good(first, ready(first))
+        if super().held_up_for_good(body, reason):
+            return True
         selected = [re.compile(pattern) for pattern in body["spec"]["topics"]["include"]]
         denied = self.world.kafka.denied_for_good
         concerned = {topic for topic in denied if any(pattern.fullmatch(topic) for pattern in selected)}
         unplanned = concerned & self.world.kafka.hidden or "replicationFactor" in body["spec"]
         said = "TopicForbidden" in message(body)
         return bool(concerned) and bool(said or (reason == "KafkaAuthorizationFailed" and unplanned))
-
-    def _first_of_the_queue(self, body):
-        """Whom a queued rebalance waits for in the end, by the names in the messages; None if nobody is there."""
-        resources = self.world.kube.resources
-        for _ in resources:  # messages of earlier rounds may name each other in a circle
-            if body is None or ready(body) != "Queued":
-                return body
-            behind = _WAITS_FOR.match(message(body))
-            body = resources.get((REBALANCES, *behind.groups())) if behind else None
-        return None
 
     def allow_all(self):
         self.world.kafka.denied_for_good.clear()

@@ -1,13 +1,17 @@
 """A cluster, its resources, and what happens to both: all drawn from the seed."""
 
+import re
+
 from tests.simulation.brokers import MIB
-from tests.simulation.conditions import ready
+from tests.simulation.conditions import message, ready
 from tests.simulation.other_tools import OtherTools
 from tests.simulation.process import at_once
 from tests.simulation.process_events import ProcessEvents
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES, UNDO_ANNOTATION
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES, REPLICATION_RATES
+
+_WAITS_FOR = re.compile("waits for ([^/]+)/([^,]+),")
 
 
 class Scenario:
@@ -51,9 +55,27 @@ class Scenario:
     def recorded(self, _process):
         """An operator has written a record."""
 
-    def waits_for_good(self, _body, _reason):
-        """Whether nothing will happen for the resource, and it says why."""
-        return False
+    def waits_for_good(self, body, reason):
+        """Whether nothing will happen for the resource, and it says why: it is held up, or queued behind one that is.
+
+        Those between the two need not be held up by the same thing.
+        """
+        first = self._first_of_the_queue(body) if reason == "Queued" else body
+        return first is not None and self.held_up_for_good(first, ready(first))
+
+    def held_up_for_good(self, _body, reason):
+        """A rebalance keeps its place in the queue while a rate of others refuses its copies."""
+        return reason == "ReplicationThrottleLower"
+
+    def _first_of_the_queue(self, body):
+        """Whom a queued rebalance waits for in the end, by the names in the messages; None if nobody is there."""
+        resources = self.world.kube.resources
+        for _ in resources:  # messages of earlier rounds may name each other in a circle
+            if body is None or ready(body) != "Queued":
+                return body
+            behind = _WAITS_FOR.match(message(body))
+            body = resources.get((REBALANCES, *behind.groups())) if behind else None
+        return None
 
     def allow_all(self):
         """From now on every request is permitted."""

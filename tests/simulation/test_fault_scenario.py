@@ -1,4 +1,4 @@
-"""A rebalance may wait for good for a topic that the operator may not read, and so may those queued behind it."""
+"""A rebalance may wait for good for a topic that may not be read, or for a rate, and so may those queued behind it."""
 
 from types import SimpleNamespace
 
@@ -41,6 +41,13 @@ def test_through_others_in_the_queue():
 def test_nothing_holds_up_the_first_of_the_queue(first):
     """It has to end, and those behind it too, although they select the topic."""
     assert waiting({"r1": (["t.*"], first), "r2": (["t.*"], behind("r1"))}) == set()
+
+
+def test_behind_a_rebalance_whose_copies_a_rate_of_others_refuses():
+    """It keeps its place, so that its turn does not depend on how long others leave their rate (seed 500453)."""
+    first = ("ReplicationThrottleLower", "broker 3 already has a replication throttle of 3145728 B/s")
+    states = {"r1": (["t.*"], first), "r2": (["t.*"], behind("r1")), "r3": (["t.*"], behind("r2"))}
+    assert waiting(states, denied=()) == {"r1", "r2", "r3"}
 
 
 def test_every_topic_may_be_read():
