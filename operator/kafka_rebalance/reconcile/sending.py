@@ -200,18 +200,18 @@ class Sending:
     async def _confirm(
         self, running: list[Rebalance], orders: dict[str, Orders], look: Look
     ) -> tuple[dict[str, Orders], Look]:
-        """Read again the partitions whose orders were chosen on an older reading, and keep the orders still meant.
+        """Read again the partitions whose orders were chosen on an older reading, and keep all orders still meant.
 
         Only what moves is read in every round: the others may have been changed since the older reading. The start of
         the run is recorded before its first order is sent; without that record, and for a resource that is gone by
         now, there are no orders.
         """
-        stale = {uid: set(named_by(found)) - look.fresh for uid, found in orders.items()}
-        known, confirmed = {r.uid: r.assessment.statuses.by_partition for r in running}, {}
-        look = await self._look_again(running, {tp for tps in stale.values() for tp in tps}, look)
+        stale = {tp for found in orders.values() for tp in named_by(found)} - look.fresh
+        before, confirmed = {r.uid: r.assessment.statuses.by_partition for r in running}, {}
+        look = await self._look_again(running, stale, look)
         for rebalance in self._turns.of("start", self._served(r for r in running if r.uid in orders)):
-            before = {tp: known[rebalance.uid][tp] for tp in stale[rebalance.uid]}
-            meant = unchanged_orders(orders[rebalance.uid], before, rebalance.assessment.statuses.by_partition)
+            now = rebalance.assessment.statuses.by_partition
+            meant = unchanged_orders(orders[rebalance.uid], before[rebalance.uid], now)
             if not named_by(meant):
                 self._lifecycle.no_start(rebalance)
             elif not await self._lifecycle.record_start(rebalance):

@@ -203,8 +203,8 @@ RECONCILE_RULES = (
         "second-look",
         "An order that was chosen on an older reading is sent only if a second look confirms it.",
         "reconcile/decide/step_orders.py",
-        "return tp not in before or after[tp] == before[tp]",
-        "return tp not in before or tp in after",
+        "return orders_where(orders, lambda tp: after[tp] == before[tp])",
+        "return orders_where(orders, lambda tp: tp in after)",
         (
             "tests/unit/reconcile/decide/test_step_orders.py::TestUnchangedOrders::test_an_order_of_which_the_second_look_says_otherwise_is_not_sent",
         ),

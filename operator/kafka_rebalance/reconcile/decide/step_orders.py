@@ -139,13 +139,9 @@ def unchanged_orders(
 ) -> Orders:
     """The orders for partitions whose status is the same after a second look as it was ``before``.
 
-    Partitions that are not in ``before`` needed no second look.
+    Topics are read as a whole, so the second look also shows partitions that needed none.
     """
-
-    def holds(tp: TopicPartition) -> bool:
-        return tp not in before or after[tp] == before[tp]
-
-    return orders_where(orders, holds)
+    return orders_where(orders, lambda tp: after[tp] == before[tp])
 
 
 def orders_within(orders: Orders, tps: Collection[TopicPartition]) -> Orders:

@@ -18,7 +18,10 @@ class TestUnchangedOrders:
         orders = Orders(alters=dict.fromkeys(TPS, replicas_of(1, 2, 3)))
         assert unchanged_orders(orders, before, after).alters == {TPS[1]: replicas_of(1, 2, 3)}
 
-    def test_what_was_read_in_this_round_needs_no_second_look(self):
-        """It is sent as decided."""
-        orders = Orders(cancels=(TPS[0],), elections=(TPS[1],))
-        assert unchanged_orders(orders, {}, {}) == orders
+    def test_what_the_second_look_confirms_is_sent(self):
+        """As decided."""
+        orders, statuses = (
+            Orders(cancels=(TPS[0],), elections=(TPS[1],)),
+            dict.fromkeys(TPS, PartitionStatus(MovePhase.READY)),
+        )
+        assert unchanged_orders(orders, statuses, dict(statuses)) == orders
