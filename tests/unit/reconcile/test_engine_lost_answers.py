@@ -7,7 +7,9 @@ from tests.unit.reconcile.renamed_resources import BEFORE, SPEC, renamed_half_wa
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.store import RunStore
+from kafka_rebalance.model.run import RunOutcome
 
 
 def lose_one(monkeypatch, concerns, then):
@@ -65,3 +67,47 @@ async def test_a_run_whose_start_is_stored_is_no_heir(monkeypatch, held):
     operator.delete_another()
     await operator.until_true(lambda: not operator.exists("new"))
     assert [sorted(held) for held in kafka.lists("t")] == BEFORE
+
+
+async def test_a_rollback_that_was_handed_over_moves_nothing_any_more(monkeypatch):
+    """Its heir is deleted meanwhile: that one goes back, and the first one is let go (overlapping seed 1709)."""
+    operator = await renamed_half_way()
+    kafka = operator.kafka
+    lost = lose_one(monkeypatch, lambda run: run.outcome is RunOutcome.TAKEN_OVER, operator.delete_another)
+    operator.delete()
+    operator.apply_another(**SPEC)
+    kafka.arrive()
+    await operator.until_true(lambda: bool(lost))
+    there, orders = kafka.lists("t"), []
+    monkeypatch.setattr(kafka, "alter_reassignments", lambda submitted: refused(orders, submitted))
+    await operator.until_true(lambda: not operator.exists("r"))
+    assert (kafka.lists("t"), orders) == (there, [])
+
+
+async def refused(orders, submitted):
+    orders.append(submitted)
+    raise Transient("KafkaUnreachable", "no answer")
+
+
+async def test_an_undo_that_was_withdrawn_is_not_recorded_later(monkeypatch):
+    """The API server may carry out the request much later than the operator has read that it did not."""
+    operator = OperatorInMemory(KafkaInMemory((1, 2), t=[[1], [1], [1], [1]]))
+    operator.apply()
+    await operator.until("Succeeded")
+    kube, late = operator.kube, []
+    replace_config_map = kube.replace_config_map
+
+    async def replaced(name, body):
+        if not late and '"undo": true' in body.get("data", {}).get("run.json", ""):
+            late.append((name, body))
+            operator.order(UNDO_ANNOTATION, "")
+            raise Transient("ApiServerUnreachable", "no answer")
+        return await replace_config_map(name, body)
+
+    monkeypatch.setattr(kube, "replace_config_map", replaced)
+    operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
+    await operator.until_true(lambda: bool(late))
+    for _ in range(30):
+        await operator.round()
+    with pytest.raises(Conflict):
+        await replace_config_map(*late[0])

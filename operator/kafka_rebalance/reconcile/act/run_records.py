@@ -52,6 +52,9 @@ class RunRecords(Problems):
     async def _read(self, rebalance: Rebalance) -> None:
         if not self._known(rebalance):
             stored = await self._stores.runs.load(rebalance.uid)
+            if stored is not None and (stored.open or rebalance.record.run is not None):
+                # Writes without an answer, also those of an earlier process, are refused from now on.
+                await self._stores.runs.save(stored)
             run = stored or restored_run(rebalance.desired, self._cluster_id)
             if stored is not None and await self.inheritance(rebalance.uid):
                 run = None  # its plan was made before it was known what it inherits
@@ -152,7 +155,7 @@ class RunRecords(Problems):
             rebalance.memory = replace(rebalance.memory, unanswered_at=now)
 
     def _in_doubt(self, rebalance: Rebalance) -> None:
-        """Writes follow that begin or reopen a run. If one of them fails, what was carried out is read again.
+        """Writes follow that begin, reopen or end a run. If one of them fails, what was carried out is read again.
 
         A run that has begun inherits nothing more: begun again, it would lose the origins that it took over.
         """
