@@ -68,6 +68,7 @@ class Place:
     yields: bool = False
     waited: timedelta = timedelta(0)
     at: datetime | None = None
+    no_room: bool = False
 
 
 def line_up(claimants: Iterable[Claimant], before: Mapping[str, Place], now: datetime) -> dict[str, Place]:

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 
 from kafka_rebalance.api.connection import Kafka, KafkaSource
 from kafka_rebalance.api.connection_resource import Capacity
-from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaConnection, KafkaReassignmentThrottle, ObjectMeta
+from kafka_rebalance.api.v1alpha1 import (
+    REASSIGNMENT_THROTTLES,
+    REBALANCES,
+    KafkaConnection,
+    KafkaReassignmentThrottle,
+    ObjectMeta,
+)
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.credential_rotation import Source
 from kafka_rebalance.model.ownership import Binding, Owner
@@ -19,6 +25,9 @@ from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.report.connection_report import ConnectionState
 from kafka_rebalance.reconcile.report.sampling_report import SamplingState
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
+
+_Name = tuple[str, str, str]
+"""Kind, namespace and name of a resource."""
 
 
 @dataclass(eq=False)
@@ -135,6 +144,10 @@ class NamedConnection:
         """Whether this resource names it."""
         return uid in self.rebalances or uid in self.throttles
 
+    def metadata_of(self, uid: str) -> ObjectMeta:
+        """Of a resource that names it."""
+        return self.rebalances[uid].desired.metadata if uid in self.rebalances else self.throttles[uid].metadata
+
     @property
     def engines(self) -> set[ClusterEngine]:
         """The engines that have a resource of this connection."""
@@ -226,6 +239,11 @@ class ConnectionBook:
 
     def __init__(self) -> None:
         self._connections: dict[Source, NamedConnection] = {}
+        # Each event looks for its resource, and users may create any number of these.
+        self._entered_in: dict[str, NamedConnection] = {}
+        """By uid, the connection that a resource was entered in; it may have left it since."""
+        self._uids: dict[_Name, set[str]] = {}
+        """The uids of the resources that were entered under each name."""
 
     def __iter__(self) -> Iterator[NamedConnection]:
         return iter(list(self._connections.values()))
@@ -252,9 +270,30 @@ class ConnectionBook:
         connection.unfinished = binding.cluster_id
         return connection
 
+    def enter_rebalance(self, connection: NamedConnection, rebalance: Rebalance) -> None:
+        """The rebalance names this connection from now on."""
+        connection.rebalances[rebalance.uid] = rebalance
+        self._note(connection, REBALANCES, rebalance.desired.metadata)
+
+    def enter_throttle(self, connection: NamedConnection, throttle: KafkaReassignmentThrottle) -> None:
+        """The throttle resource names this connection from now on, or has changed."""
+        connection.throttles[throttle.metadata.uid] = throttle
+        self._note(connection, REASSIGNMENT_THROTTLES, throttle.metadata)
+
+    def remove(self, plural: str, about: ObjectMeta) -> None:
+        """This resource of a kind is gone."""
+        known = self._entered_in.pop(about.uid, None)
+        if known is not None and known.has(about.uid):
+            known.forget(about.uid)
+        name = (plural, about.namespace, about.name)
+        left = self._uids.pop(name, set()) - {about.uid}
+        if left:
+            self._uids[name] = left
+
     def with_rebalance(self, uid: str) -> NamedConnection | None:
         """The connection of a rebalance that is known."""
-        return next((known for known in self if uid in known.rebalances), None)
+        known = self._entered_in.get(uid)
+        return known if known is not None and uid in known.rebalances else None
 
     def owner_named_by(self, uid: str) -> Owner | None:
         """The owner of the connection that a rebalance names; None if the rebalance is not known."""
@@ -263,24 +302,21 @@ class ConnectionBook:
 
     def with_throttle(self, uid: str) -> NamedConnection | None:
         """The connection of a throttle resource that is known."""
-        return next((known for known in self if uid in known.throttles), None)
+        known = self._entered_in.get(uid)
+        return known if known is not None and uid in known.throttles else None
 
     def outlived(self, metadata: ObjectMeta, plural: str) -> bool:
         """Whether a later resource of this kind and name is known; earlier ones are forgotten.
 
         Only the later of two can exist: the watch has missed a deletion, or reports it late.
         """
-        found: list[tuple[NamedConnection, ObjectMeta]] = []
-        for known in self:
-            if plural == REBALANCES:
-                found += [(known, rebalance.desired.metadata) for rebalance in known.rebalances.values()]
-            else:
-                found += [(known, throttle.metadata) for throttle in known.throttles.values()]
-        found = [(known, other) for known, other in found if _namesakes(other, metadata)]
-        for known, other in found:
+        others = self._uids.get((plural, metadata.namespace, metadata.name), set()) - {metadata.uid}
+        kept = [(uid, known) for uid in others if (known := self._entered_in.get(uid)) is not None and known.has(uid)]
+        found = [known.metadata_of(uid) for uid, known in kept]
+        for other in found:
             if _created(other) < _created(metadata):
-                known.forget(other.uid)
-        return any(_created(other) > _created(metadata) for _, other in found)
+                self.remove(plural, other)
+        return any(_created(other) > _created(metadata) for other in found)
 
     def strike(self, connection: NamedConnection) -> None:
         """Nothing has the connection any more; the next resource that does starts anew."""
@@ -313,12 +349,12 @@ class ConnectionBook:
             return True
         return any(c.engine is engine and (c.resource is not None or not c.may_move or c.waited_for) for c in self)
 
+    def _note(self, connection: NamedConnection, plural: str, about: ObjectMeta) -> None:
+        self._entered_in[about.uid] = connection
+        self._uids.setdefault((plural, about.namespace, about.name), set()).add(about.uid)
+
     def _entered(self, connection: NamedConnection) -> NamedConnection:
         return self._connections.setdefault(connection.source, connection)
-
-
-def _namesakes(one: ObjectMeta, other: ObjectMeta) -> bool:
-    return (one.namespace, one.name) == (other.namespace, other.name) and one.uid != other.uid
 
 
 def _created(about: ObjectMeta) -> str:

@@ -53,6 +53,9 @@ from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 
 log = logging.getLogger(__name__)
 
+_AT_ONCE = 20
+"""Rebalances in one slice of the event loop."""
+
 
 class Rounds:
     """The rounds of one cluster's engine. ``rebalances`` and the throttle resources are added and removed outside."""
@@ -129,6 +132,7 @@ class Rounds:
         await self._close(running, info, cluster, acting)
         self._recorder.keep_ended()
         for rebalance in rebalances:
+            await asyncio.sleep(0)  # each status is a slice of its own
             if rebalance not in running or rebalance.record.loaded_run is None:
                 await self._report(rebalance, members)
         await self.throttle.report(self._observer.traffic)
@@ -154,7 +158,9 @@ class Rounds:
         A failure is reported only on its own resource.
         """
         done = []
-        for rebalance in rebalances:
+        for number, rebalance in enumerate(rebalances):
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)  # a user may create thousands of resources
             async with self._lifecycle.problems_of(rebalance, stage):
                 await work(rebalance)
                 done.append(rebalance)
@@ -369,6 +375,7 @@ class Rounds:
         except Exception:
             log.exception("cluster %s: status of its throttle resources not written", self._cluster_id)
         for rebalance in list(self.rebalances.values()):
+            await asyncio.sleep(0)  # each status is a slice of its own
             run, desired = rebalance.record.run, rebalance.desired
             if run is not None and not run.open and not desired.deleting and run.planning_hash == desired.planning_hash:
                 continue  # finished, and not edited: what happens to the cluster now does not concern it

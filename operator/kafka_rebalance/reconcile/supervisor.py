@@ -164,8 +164,7 @@ class Supervisor:
             metadata = parse_metadata(body)
             known = self._book.with_rebalance(metadata.uid)
             if deleted:
-                if known is not None:
-                    known.forget(metadata.uid)
+                self._book.remove(REBALANCES, metadata)
                 return
             if known is None or known.forgotten_if_gone(metadata.uid):
                 if not self._book.outlived(metadata, REBALANCES):
@@ -190,8 +189,7 @@ class Supervisor:
             uid = metadata.uid
             known = self._book.with_throttle(uid)
             if deleted or (metadata.deleting and not metadata.held):
-                if known is not None:
-                    known.forget(uid)
+                self._book.remove(REASSIGNMENT_THROTTLES, metadata)
                 self._resources.forget(uid)
                 return
             if known is None and self._book.outlived(metadata, REASSIGNMENT_THROTTLES):
@@ -205,7 +203,7 @@ class Supervisor:
             known.forget(uid)
             known = None
         connection = known or self._named_by(throttle.spec.kafka, metadata.namespace)
-        connection.throttles[uid] = throttle
+        self._book.enter_throttle(connection, throttle)
         if uid in connection.placed:
             connection.place_throttles({uid: throttle}, connection.placed[uid])
         if before is None or requested_of(before) != requested_of(throttle):  # else our own status came back
@@ -250,7 +248,7 @@ class Supervisor:
 
     def _enter(self, rebalance: Rebalance) -> None:
         connection = self._named_by(rebalance.desired.spec.kafka, rebalance.desired.metadata.namespace)
-        connection.rebalances[rebalance.uid] = rebalance
+        self._book.enter_rebalance(connection, rebalance)
         self._hand_over(connection)
 
     def _named_by(self, source: KafkaSource, namespace: str) -> NamedConnection:

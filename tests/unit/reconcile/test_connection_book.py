@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from kafka_rebalance.api.v1alpha1 import parse_connection
+from kafka_rebalance.api.v1alpha1 import REBALANCES, parse_connection
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.connection_book import ConnectionBook
@@ -52,3 +52,32 @@ class TestNames:
         known.place(rebalance, engine)
         engine.rebalances.clear()  # its deletion was found before the watch told of it
         assert not book.names(engine)
+
+
+class TestManyResources:
+    async def test_an_event_does_not_look_at_all_other_resources(self, world, monkeypatch):
+        """A namespace may have thousands: at the start, each of them is an event, before any connection is tried."""
+        for number in range(3):
+            world.create("a", name=f"r-{number}", kafka={"connectionRef": {"name": f"absent-{number}"}})
+        world.see()
+        looked = []
+        monkeypatch.setattr(ConnectionBook, "__iter__", lambda book: iter(looked.append(book) or ()))
+        world.create("a", name="new", kafka={"connectionRef": {"name": "absent-0"}})
+        world.see()
+        world.gone(REBALANCES, "a", "r-1")
+        assert not looked
+        monkeypatch.undo()
+        left = {
+            metadata.name for known in world.supervisor._book for metadata in map(known.metadata_of, known.rebalances)
+        }
+        assert left == {"r-0", "r-2", "new"}
+
+    def test_a_removed_resource_is_forgotten_wholly(self):
+        """Resources that are created and deleted without end do not fill the memory."""
+        book = ConnectionBook()
+        for number in range(50):
+            metadata = {"name": f"r-{number}", "namespace": "kafka", "uid": f"u-{number}"}
+            rebalance = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+            book.enter_rebalance(book.of(rebalance.desired.spec.kafka, "kafka"), rebalance)
+            book.remove(REBALANCES, rebalance.desired.metadata)
+        assert (book._entered_in, book._uids) == ({}, {})

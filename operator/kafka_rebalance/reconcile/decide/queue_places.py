@@ -1,6 +1,7 @@
 """Decides which rebalances of a cluster may continue: the wants of each, for ``execution.queue_order``. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -13,6 +14,9 @@ from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.state.assessment import QueuePlace
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 
+MOST_IN_LINE = 200
+"""Rebalances of one namespace that have an open run of a cluster, or a place in its queue. The time for the order of
+the queue grows with the square of their number."""
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -29,14 +33,39 @@ def places_of(
 ) -> dict[str, QueuePlace]:
     """The place of every rebalance that has an open run or wants a plan, by uid. The places they had are considered.
 
-    ``selected``: by uid, the partitions that the specs of those that may plan select.
+    ``selected``: by uid, the partitions that the specs of those that may plan select. Of a namespace with more than
+    ``MOST_IN_LINE`` of them, the others wait behind these.
     """
-    lined = [r for r in rebalances if r.record.loaded_run is not None or may_plan(r)]
-    queued = {r.desired.uid: _asked_since(r, now) for r in lined}
+    asking = [r for r in rebalances if r.record.loaded_run is not None or may_plan(r)]
+    queued = {r.desired.uid: _asked_since(r, now) for r in asking}
+    later = _too_many(asking)
+    lined = [r for r in asking if r.desired.uid not in later]
     claimants = [_claimant(r, queued[r.desired.uid], selected, monotonic) for r in lined]
     before = {uid: queue.place for uid, queue in queued.items() if queue.place is not None}
-    places = line_up(claimants, before, now)
+    places = {**line_up(claimants, before, now), **later}
     return {uid: replace(queue, place=places[uid]) for uid, queue in queued.items()}
+
+
+def _too_many(asking: Iterable[RebalanceView]) -> dict[str, Place]:
+    """By uid, the places of those for which the line has no room. One with an open run, or a plan, is always in it."""
+    by_namespace = defaultdict[str, list[RebalanceView]](list)
+    for rebalance in asking:
+        by_namespace[rebalance.desired.metadata.namespace].append(rebalance)
+    return {uid: place for some in by_namespace.values() for uid, place in _behind_the_line(some)}
+
+
+def _behind_the_line(asking: Sequence[RebalanceView]) -> Iterable[tuple[str, Place]]:
+    if len(asking) <= MOST_IN_LINE:
+        return
+    line = sorted(asking, key=lambda r: (not _in_line(r), -r.desired.spec.priority, r.desired.age_key))
+    for position, rebalance in enumerate(line):
+        if position >= MOST_IN_LINE and not _in_line(rebalance):
+            behind_last = Place(runs=False, behind=line[position - 1].desired.name, position=position, no_room=True)
+            yield rebalance.desired.uid, behind_last
+
+
+def _in_line(rebalance: RebalanceView) -> bool:
+    return rebalance.record.loaded_run is not None or rebalance.memory.planning is not None
 
 
 def behind(queue: QueuePlace, name: str) -> QueuePlace:

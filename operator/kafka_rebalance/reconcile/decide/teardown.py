@@ -32,13 +32,13 @@ def successors_of(rebalances: Collection[RebalanceView]) -> dict[str, Successor]
     """
     found = {}
     sets = _PartitionSets()
-    for old in rebalances:
-        if old.record.loaded_run is None or not old.desired.deleting:
-            continue
+    ending = _rollbacks(rebalances)
+    beginning = [new for new in rebalances if _may_begin(new)] if ending else []
+    for old in ending:
         chosen = old.assessment.successor
-        able = [new for new in rebalances if _may_begin(new) and (_names(new, old) or _moves_the_same(new, old, sets))]
+        able = [new for new in beginning if _names(new, old) or _moves_the_same(new, old, sets)]
         # What a cancellation has left in place does not change the choice.
-        able += [new for new in rebalances if chosen is not None and new.desired.uid == chosen.uid and _may_begin(new)]
+        able += [new for new in beginning if chosen is not None and new.desired.uid == chosen.uid]
         if able:
             first = min(able, key=lambda new: (not _names(new, old), new.desired.age_key)).desired
             found[old.desired.uid] = Successor(first.uid, first.name)
@@ -58,8 +58,14 @@ def renamed_from(
         return _renamed(new.desired, old) and sets.moved_back(old) <= selected[new.desired.uid]
 
     beginning = [new for new in rebalances if new.desired.uid in selected and _may_begin(new)]
+    ending = _rollbacks(rebalances)
     found: dict[str, list[RebalanceView]] = {new.desired.uid: [] for new in rebalances}
-    return found | {new.desired.uid: [old for old in rebalances if may_take_over(new, old)] for new in beginning}
+    return found | {new.desired.uid: [old for old in ending if may_take_over(new, old)] for new in beginning}
+
+
+def _rollbacks(rebalances: Iterable[RebalanceView]) -> list[RebalanceView]:
+    """Those that are being deleted with an open run. Usually there are few: each is compared with all others."""
+    return [old for old in rebalances if old.desired.deleting and old.record.loaded_run is not None]
 
 
 def awaited_by(

@@ -103,6 +103,11 @@ class QueuePlace:
             return f"waits for {self.unseen}, whose open run is not loaded here: what it moves is not known yet"
         if self.place is None:
             return ""
+        if self.place.no_room:
+            return (
+                f"{self.place.position} rebalances of this namespace are before it, and no more of a namespace have a "
+                f"place in the queue of a cluster; it comes after {self.place.behind}"
+            )
         return f"waits for {self.place.behind}, which moves some of the same partitions; place {self.place.position}"
 
 

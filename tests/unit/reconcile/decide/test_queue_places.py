@@ -16,6 +16,7 @@ from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.decide import queue_places
 from kafka_rebalance.reconcile.decide.direction import at_rest, direction_of
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import replanning_for_spec, undo_ordered, wants_plan
@@ -33,8 +34,8 @@ FLYING = PartitionStatus(MovePhase.IN_FLIGHT)
 WAITING = PartitionStatus(MovePhase.WAITING, "Paused")
 
 
-def resource(name, *, created="2026-03-04T10:00:00Z", deleting=False, annotations=None, **spec):
-    metadata = {"name": name, "namespace": "kafka", "uid": name, "finalizers": [FINALIZER]}
+def resource(name, *, namespace="kafka", created="2026-03-04T10:00:00Z", deleting=False, annotations=None, **spec):
+    metadata = {"name": name, "namespace": namespace, "uid": name, "finalizers": [FINALIZER]}
     metadata |= {"creationTimestamp": created, "annotations": annotations or {}}
     if deleting:
         metadata["deletionTimestamp"] = NOON.isoformat()
@@ -138,6 +139,42 @@ class TestPlaces:
         lined_up(first)
         remembered(first, problem=Transient("ApiServerUnreachable", "no answer"), retry_at=110.0)
         assert lined_up(first, resource("second"))["second"].runs
+
+
+class TestManyOfOneNamespace:
+    @pytest.fixture(autouse=True)
+    def small_queue(self, monkeypatch):
+        monkeypatch.setattr(queue_places, "MOST_IN_LINE", 2)
+
+    def test_only_some_have_a_place(self):
+        """The order of thousands would take the event loop for minutes. The oldest ones have the places."""
+        mine = [resource(f"r-{number}", created=f"2026-03-04T10:00:0{number}Z") for number in (3, 1, 2, 0)]
+        places = lined_up(*mine)
+        assert {name for name, place in places.items() if place.no_room} == {"r-2", "r-3"}
+        assert (places["r-1"].behind, places["r-1"].position) == ("kafka/r-0", 1)
+        assert (places["r-3"].runs, places["r-3"].behind, places["r-3"].position) == (False, "kafka/r-2", 3)
+        assert mine[0].assessment.queue.message == (
+            "3 rebalances of this namespace are before it, and no more of a namespace have a place in the queue of a "
+            "cluster; it comes after kafka/r-2"
+        )
+
+    def test_a_higher_priority_gets_a_place(self):
+        """As in the queue itself."""
+        urgent = resource("urgent", created="2026-03-04T11:00:00Z", priority=1)
+        places = lined_up(resource("r-0"), resource("r-1"), urgent)
+        assert [name for name, place in places.items() if place.no_room] == ["r-1"]
+
+    def test_those_with_an_open_run_are_always_in_it(self):
+        """They may have copies in flight."""
+        mine = [running(f"r-{number}") for number in range(3)]
+        places = lined_up(*mine, resource("new", created="2026-03-04T09:00:00Z"))
+        assert [name for name, place in places.items() if place.no_room] == ["new"]
+
+    def test_other_namespaces_have_places_of_their_own(self):
+        """One namespace cannot keep another from the queue."""
+        mine = [resource(f"r-{number}") for number in range(4)]
+        theirs = resource("other", namespace="b", created="2026-03-04T11:00:00Z")
+        assert not lined_up(*mine, theirs)["other"].no_room
 
 
 class TestAhead:
