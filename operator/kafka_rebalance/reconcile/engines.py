@@ -37,6 +37,7 @@ from kafka_rebalance.reconcile.report.sampling_report import sampling_samples
 from kafka_rebalance.reconcile.runs.plan_maker import LoadModels
 from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
 from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.reconcile.throttle.ledger_cache import INLINE_BYTES
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 from kafka_rebalance.telemetry.metric_families import Sample
 
@@ -304,7 +305,13 @@ class Engines:
             admin=admin,
             resources=self._resources,
             stores=self._stores,
-            keeper=ThrottleKeeper(info.cluster_id, admin, LedgerStore(self._kube, owner), self._clock.monotonic),
+            keeper=ThrottleKeeper(
+                info.cluster_id,
+                admin,
+                LedgerStore(self._kube, owner),
+                self._clock.monotonic,
+                most=None if owner.connection else INLINE_BYTES,
+            ),
             load_models=self._load_models,
             capacity=partial(self._book.capacity_of, owner),
             clock=self._clock,

@@ -1,6 +1,6 @@
 """When to ask each broker again, so that a broker that does not answer rarely costs its time-out."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from kafka_rebalance.model.topology import BrokerId
@@ -32,3 +32,8 @@ class Backoff:
         """The broker answered."""
         self._until.pop(broker, None)
         self._pause.pop(broker, None)
+
+    def forget_all_but(self, brokers: Collection[BrokerId]) -> None:
+        """The others are not asked any more."""
+        self._until = {broker: at for broker, at in self._until.items() if broker in brokers}
+        self._pause = {broker: pause for broker, pause in self._pause.items() if broker in brokers}

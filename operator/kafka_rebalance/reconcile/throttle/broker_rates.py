@@ -76,6 +76,7 @@ class BrokerRates:
     ) -> None:
         """Find out what each rate should be. No rate is raised on ``kept`` brokers, with copies that no claim names."""
         self._wanted = wanted
+        self._forget_all_but({*wanted.brokers, *self._cache.ledger.brokers})
         await self._read_originals(wanted.brokers.intersection(alive))
         self.targets = {}
         for broker in wanted.brokers:
@@ -211,6 +212,14 @@ class BrokerRates:
             for name, row in names.items()
             if row.brake is not None
         }
+
+    def _forget_all_but(self, brokers: Collection[BrokerId]) -> None:
+        """Nothing of ours is on the others. A server may show other brokers in each round."""
+        self._states = {key: state for key, state in self._states.items() if key[0] in brokers}
+        self._originals = {broker: read for broker, read in self._originals.items() if broker in brokers}
+        self._not_allowed = {broker: answer for broker, answer in self._not_allowed.items() if broker in brokers}
+        self._unreadable = {broker: answer for broker, answer in self._unreadable.items() if broker in brokers}
+        self._backoff.forget_all_but(brokers)
 
     def _denies(self, broker: BrokerId) -> bool:
         return broker in self._not_allowed or broker in self._unreadable

@@ -3,10 +3,13 @@
 It is stored, if empty, before the first run. If it is missing later, somebody deleted it.
 """
 
+import asyncio
+import json
 import logging
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, TypeVar
 
-from kafka_rebalance.errors import Permanent
+from kafka_rebalance.errors import Permanent, Refused
 from kafka_rebalance.execution.ledger import Before, Ledger
 from kafka_rebalance.execution.ledger_json import ledger_from_json, ledger_to_json
 from kafka_rebalance.kafka.ports import ConfigSource, ConfigValue
@@ -16,6 +19,15 @@ from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 
 log = logging.getLogger(__name__)
+
+INLINE_BYTES = 4 * 2**20
+"""Of the JSON of the ledger of an inline connection: for 10,000 topics that are reassigned at once. Its servers may
+show other brokers and topics in each round, and what does not answer any more stays in the ledger."""
+_MANY = 300
+"""Topics and brokers. From this number on, the ledger is compared and written off the event loop."""
+_MOST_TROUBLES = 1000
+"""A server may refuse another topic in each round."""
+T = TypeVar("T")
 
 
 async def stored_ledger(store: LedgerStore, cluster_id: str) -> Ledger | None:
@@ -33,11 +45,16 @@ async def stored_ledger(store: LedgerStore, cluster_id: str) -> Ledger | None:
 
 
 class LedgerCache:
-    """The stored ledger covers at least what this one does, and this one at least what we set in Kafka."""
+    """The stored ledger covers at least what this one does, and this one at least what we set in Kafka.
 
-    def __init__(self, cluster_id: str, store: LedgerStore) -> None:
+    ``most``: bytes of its JSON; None: no limit.
+    """
+
+    def __init__(self, cluster_id: str, store: LedgerStore, most: int | None = None) -> None:
         self._cluster_id = cluster_id
         self._store = store
+        self._most = most
+        self._size = 0
         self._ledger: Ledger | None = None
         self._in_doubt = False
         """Whether the last save got no answer: what is stored is this ledger, or the one that was to replace it."""
@@ -53,6 +70,7 @@ class LedgerCache:
             return
         stored = await stored_ledger(self._store, self._cluster_id)
         self._ledger = stored or Ledger()
+        self._size = (await _off_loop(self._ledger, _written, self._ledger))[1]
         self.exists = stored is not None
         self.topics_at_start = frozenset({*self._ledger.topics, *self._ledger.entries})
 
@@ -69,11 +87,20 @@ class LedgerCache:
         return self._ledger is None or self._ledger.empty
 
     async def save(self, ledger: Ledger) -> None:
-        """Store this ledger."""
-        if ledger != self._ledger or self._in_doubt:
-            self._in_doubt = True
-            await self._store.save(self._cluster_id, ledger_to_json(ledger))
-            self._ledger, self.exists, self._in_doubt = ledger, True, False
+        """Store this ledger. Refused("InlineConnectionRefused") if it would grow above the limit."""
+        if not self._in_doubt and await _off_loop(ledger, _equal, ledger, self._ledger):
+            return
+        data, size = await _off_loop(ledger, _written, ledger)
+        if self._most is not None and size > max(self._most, self._size):
+            raise Refused(
+                Reason.INLINE_CONNECTION_REFUSED,
+                f"the throttle ledger of Kafka cluster {self._cluster_id} would have more than "
+                f"{self._most >> 20} MiB, the limit for an inline connection: reassign fewer partitions at once, or "
+                "use a KafkaConnection",
+            )
+        self._in_doubt = True
+        await self._store.save(self._cluster_id, data)
+        self._ledger, self._size, self.exists, self._in_doubt = ledger, size, True, False
 
     async def establish(self) -> None:
         """Store it while it is still empty."""
@@ -105,10 +132,28 @@ class LedgerCache:
         if self._troubles.get(where) != trouble:
             log.warning("%s", trouble)
         self._troubles[where] = trouble
+        if len(self._troubles) > _MOST_TROUBLES:
+            del self._troubles[next(iter(self._troubles))]
 
     def solved(self, where: str) -> None:
         """The broker or topic could be read or written again."""
         self._troubles.pop(where, None)
+
+
+async def _off_loop(ledger: Ledger, work: Callable[..., T], *arguments: Any) -> T:
+    """The result of this work, done in a thread if the ledger is large."""
+    large = len(ledger.topics) + len(ledger.brokers) > _MANY
+    return await asyncio.to_thread(work, *arguments) if large else work(*arguments)
+
+
+def _equal(one: Ledger, other: Ledger | None) -> bool:
+    return one == other
+
+
+def _written(ledger: Ledger) -> tuple[dict[str, Any], int]:
+    """The ledger as JSON values, and the length of the text."""
+    data = ledger_to_json(ledger)
+    return data, len(json.dumps(data, separators=(",", ":")))
 
 
 def _some(troubles: Sequence[str]) -> str:

@@ -12,6 +12,8 @@ _FRESH_SECONDS = 1.0
 """How old the reading may be that an append is measured by; it is the pause between two readings of what is listed."""
 _KNOWN_SECONDS = 5.0
 """How old the reading may be that new copies are chosen by. After that, a full list is tried again."""
+_MOST_UNREADABLE = 10_000
+"""Above this number, topics that are not read any more are forgotten: a server may refuse others in each round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class ListReadings:
                 self._cache.note(f"topic {topic} (reading)", error.message)
             else:
                 self._cache.solved(f"topic {topic} (reading)")
-        self.unreadable = (self.unreadable - set(topics)) | found.errors.keys()
+        before = self.unreadable if len(self.unreadable) < _MOST_UNREADABLE else frozenset[str]()
+        self.unreadable = (before - set(topics)) | found.errors.keys()
         self._readings = {t: r for t, r in self._readings.items() if t not in topics and now - r.at <= _KNOWN_SECONDS}
         self._readings |= {topic: _Reading.of(now, values) for topic, values in found.items()}
         return found

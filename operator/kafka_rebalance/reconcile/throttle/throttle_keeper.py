@@ -68,13 +68,18 @@ class _ToList(NamedTuple):
 
 
 class ThrottleKeeper:
-    """The throttle of one cluster."""
+    """The throttle of one cluster. ``most``: as of `LedgerCache`."""
 
     def __init__(
-        self, cluster_id: str, admin: KafkaAdmin, store: LedgerStore, monotonic: Callable[[], float] = time.monotonic
+        self,
+        cluster_id: str,
+        admin: KafkaAdmin,
+        store: LedgerStore,
+        monotonic: Callable[[], float] = time.monotonic,
+        most: int | None = None,
     ) -> None:
         self._monotonic = monotonic
-        self._cache = LedgerCache(cluster_id, store)
+        self._cache = LedgerCache(cluster_id, store, most)
         self._reverts = Reverts()
         self._rates = BrokerRates(admin, self._cache, self._reverts, monotonic)
         self._lists = TopicLists(admin, self._cache, self._reverts, monotonic)
