@@ -129,9 +129,12 @@ def with_entries(ledger: Ledger, entries: Entries, before: Mapping[str, Mapping[
     return replace(ledger, topics=topics, entries=listed)
 
 
-def with_list(ledger: Ledger, topic: str, name: str, before: Before) -> Ledger:
-    """The ledger with another value of this list to restore."""
-    return replace(ledger, topics={**ledger.topics, topic: {**ledger.topics.get(topic, {}), name: before}})
+def with_lists(ledger: Ledger, before: Mapping[tuple[str, str], Before]) -> Ledger:
+    """The ledger with other values of these lists to restore, by topic and config name."""
+    topics = dict(ledger.topics)
+    for (topic, name), value in before.items():
+        topics[topic] = {**topics.get(topic, {}), name: value}
+    return replace(ledger, topics=topics)
 
 
 def with_foreign(ledger: Ledger, entries: Entries, foreign: Collection[TopicPartition]) -> Ledger:
@@ -212,10 +215,12 @@ def strike_topics(ledger: Ledger, topics: Collection[str]) -> Ledger:
     )
 
 
-def strike_entries(ledger: Ledger, topic: str, name: str, subtracted: frozenset[str]) -> Ledger:
-    """The ledger without these entries of one list, which were taken out again."""
-    lists = {**ledger.entries[topic], name: ledger.listed(topic, name) - subtracted}
-    return replace(ledger, entries={**ledger.entries, topic: lists})
+def strike_entries(ledger: Ledger, subtracted: Mapping[tuple[str, str], frozenset[str]]) -> Ledger:
+    """The ledger without these entries, by topic and config name, which were taken out again."""
+    entries = dict(ledger.entries)
+    for (topic, name), items in subtracted.items():
+        entries[topic] = {**entries[topic], name: ledger.listed(topic, name) - items}
+    return replace(ledger, entries=entries)
 
 
 def strike_rates(ledger: Ledger, restored: Mapping[BrokerId, Collection[str]]) -> Ledger:

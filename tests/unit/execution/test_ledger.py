@@ -119,7 +119,7 @@ class TestUndo:
         assert set(left.topics) == set(left.entries) == {"t"}
         assert left.foreign == frozenset()
         both = with_entries(LEDGER, {"t": {FOLLOWER_LIST: items("1:1")}}, {"t": {FOLLOWER_LIST: NOTHING}})
-        left = strike_entries(both, "t", LEADER_LIST, items("1:1"))
+        left = strike_entries(both, {("t", LEADER_LIST): items("1:1")})
         assert left.entries["t"] == {LEADER_LIST: {"0:1", "0:2"}, FOLLOWER_LIST: {"1:1"}}
         assert left.entries["u"] == LEDGER.entries["u"]
         assert left.topics == both.topics

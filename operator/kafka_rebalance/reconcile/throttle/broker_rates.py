@@ -128,12 +128,14 @@ class BrokerRates:
         """Read the claimed rates: of all brokers, or only of those where an unexpected value was read once."""
         brokers = {b for b, _ in self.targets if b in alive and b in self._cache.ledger.brokers}
         doubted = {b for (b, _), state in self._states.items() if state.doubt and state.doubt.blocks is not None}
+        read: dict[RateKey, int | None] = {}
         for broker, values in (
             await self._ask(self._backoff.due(brokers if all_brokers else brokers & doubted))
         ).items():
             for name in self._cache.ledger.brokers[broker]:
                 if name in values and self._wanted.asked(broker, name):
-                    await self._take_reading((broker, name), _set_here(values[name]))
+                    read[broker, name] = _set_here(values[name])
+        await self._take_readings(read)
 
     async def restore(self, over: Mapping[BrokerId, Mapping[str, RateRecord]], alive: Collection[BrokerId]) -> None:
         """Write the original values of these rates, and strike them off the ledger once they read so."""
@@ -232,19 +234,24 @@ class BrokerRates:
         self._states[key] = found.state
         return found
 
-    async def _take_reading(self, key: RateKey, value: int | None) -> None:
-        """Save what a reading says first: an emergency brake that is only in memory would be written over."""
-        broker, name = key
-        row = self._cache.ledger.brokers[broker][name]
-        found = transition(self._state(key), RateRead(value, row, self._wanted.asked(*key)), self._monotonic())
-        if found.row is not None:
-            await self._cache.save(with_rates(self._cache.ledger, {key: found.row}))
-        self._states[key] = found.state
-        if found.action is RateAction.SAVE_BRAKE:
-            log.warning("broker %d: somebody set %s to %d; it holds until the spec changes", broker, name, value)
-        elif found.action is RateAction.SAVE_REVERT:
-            done = "deleted" if value is None else "raised"
-            self._reverts.note(self._monotonic(), f"broker {broker}: {name} was {done}")
+    async def _take_readings(self, read: Mapping[RateKey, int | None]) -> None:
+        """Save what readings say first: an emergency brake that is only in memory would be written over."""
+        now, rows = self._monotonic(), self._cache.ledger.brokers
+        found = {
+            key: transition(self._state(key), RateRead(value, rows[key[0]][key[1]], self._wanted.asked(*key)), now)
+            for key, value in read.items()
+        }
+        # In one write: a server may show other rates of all brokers each time.
+        if changed := {key: step.row for key, step in found.items() if step.row is not None}:
+            await self._cache.save(with_rates(self._cache.ledger, changed))
+        for (broker, name), step in found.items():
+            value = read[broker, name]
+            self._states[broker, name] = step.state
+            if step.action is RateAction.SAVE_BRAKE:
+                log.warning("broker %d: somebody set %s to %d; it holds until the spec changes", broker, name, value)
+            elif step.action is RateAction.SAVE_REVERT:
+                done = "deleted" if value is None else "raised"
+                self._reverts.note(now, f"broker {broker}: {name} was {done}")
 
     def _rate_on_record(self, key: RateKey) -> int | None:
         """The rate that should be in place: the ledger's, while claimed. After a refusal that is the last one."""

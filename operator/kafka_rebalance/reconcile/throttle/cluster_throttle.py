@@ -46,6 +46,7 @@ from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, B
 from kafka_rebalance.reconcile.state.assessment import ThrottleFindings
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.throttle.slices import MANY, computed
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle, claimable
 
@@ -228,7 +229,8 @@ class ClusterThrottle:
         if self.problem is not None:
             return ThrottleRound(None, findings=found)
         foreign = self._others.foreign
-        claims = self._made = claims_of(rebalances, ruling, cluster, submitted, foreign, self._made)
+        about = (rebalances, ruling, cluster, submitted, foreign, self._made)
+        claims = self._made = await computed(claims_of, *about, many=len(foreign) > MANY)
         mode = Mode(ruling.spec.when_replication_throttled) if ruling is not None else Mode.ADDITIVE
         unaccounted = self._others.unaccounted
         with bound_contextvars(resource=", ".join(sorted(self._claims))):

@@ -3,11 +3,10 @@
 It is stored, if empty, before the first run. If it is missing later, somebody deleted it.
 """
 
-import asyncio
 import json
 import logging
-from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
 
 from kafka_rebalance.errors import Permanent, Refused
 from kafka_rebalance.execution.ledger import Before, Ledger
@@ -17,17 +16,15 @@ from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.throttle.slices import MANY, computed
 
 log = logging.getLogger(__name__)
 
 INLINE_BYTES = 4 * 2**20
 """Of the JSON of the ledger of an inline connection: for 10,000 topics that are reassigned at once. Its servers may
 show other brokers and topics in each round, and what does not answer any more stays in the ledger."""
-_MANY = 300
-"""Topics and brokers. From this number on, the ledger is compared and written off the event loop."""
 _MOST_TROUBLES = 1000
 """A server may refuse another topic in each round."""
-T = TypeVar("T")
 
 
 async def stored_ledger(store: LedgerStore, cluster_id: str) -> Ledger | None:
@@ -70,7 +67,7 @@ class LedgerCache:
             return
         stored = await stored_ledger(self._store, self._cluster_id)
         self._ledger = stored or Ledger()
-        self._size = (await _off_loop(self._ledger, _written, self._ledger))[1]
+        _, self._size = await computed(_written, self._ledger, many=_is_large(self._ledger))
         self.exists = stored is not None
         self.topics_at_start = frozenset({*self._ledger.topics, *self._ledger.entries})
 
@@ -88,9 +85,10 @@ class LedgerCache:
 
     async def save(self, ledger: Ledger) -> None:
         """Store this ledger. Refused("InlineConnectionRefused") if it would grow above the limit."""
-        if not self._in_doubt and await _off_loop(ledger, _equal, ledger, self._ledger):
+        large = _is_large(ledger)
+        if not self._in_doubt and await computed(_equal, ledger, self._ledger, many=large):
             return
-        data, size = await _off_loop(ledger, _written, ledger)
+        data, size = await computed(_written, ledger, many=large)
         if self._most is not None and size > max(self._most, self._size):
             raise Refused(
                 Reason.INLINE_CONNECTION_REFUSED,
@@ -140,10 +138,8 @@ class LedgerCache:
         self._troubles.pop(where, None)
 
 
-async def _off_loop(ledger: Ledger, work: Callable[..., T], *arguments: Any) -> T:
-    """The result of this work, done in a thread if the ledger is large."""
-    large = len(ledger.topics) + len(ledger.brokers) > _MANY
-    return await asyncio.to_thread(work, *arguments) if large else work(*arguments)
+def _is_large(ledger: Ledger) -> bool:
+    return len(ledger.topics) + len(ledger.brokers) > MANY
 
 
 def _equal(one: Ledger, other: Ledger | None) -> bool:

@@ -7,6 +7,7 @@ from kafka_rebalance.execution.list_budget import ListKey, StoredList
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES
 from kafka_rebalance.kafka.ports import Answers, ConfigValue, KafkaReader
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
+from kafka_rebalance.reconcile.throttle.slices import MANY, computed
 
 _FRESH_SECONDS = 1.0
 """How old the reading may be that an append is measured by; it is the pause between two readings of what is listed."""
@@ -28,6 +29,10 @@ class _Reading:
     def of(cls, at: float, values: Mapping[str, ConfigValue]) -> "_Reading":
         """This reading."""
         return cls(at, values, {name: StoredList.of(read.value) for name, read in values.items()})
+
+
+def _readings_of(at: float, found: Mapping[str, Mapping[str, ConfigValue]]) -> dict[str, _Reading]:
+    return {topic: _Reading.of(at, values) for topic, values in found.items()}
 
 
 class ListReadings:
@@ -52,9 +57,10 @@ class ListReadings:
             else:
                 self._cache.solved(f"topic {topic} (reading)")
         before = self.unreadable if len(self.unreadable) < _MOST_UNREADABLE else frozenset[str]()
-        self.unreadable = (before - set(topics)) | found.errors.keys()
-        self._readings = {t: r for t, r in self._readings.items() if t not in topics and now - r.at <= _KNOWN_SECONDS}
-        self._readings |= {topic: _Reading.of(now, values) for topic, values in found.items()}
+        asked = set(topics)
+        self.unreadable = (before - asked) | found.errors.keys()
+        self._readings = {t: r for t, r in self._readings.items() if t not in asked and now - r.at <= _KNOWN_SECONDS}
+        self._readings |= await computed(_readings_of, now, found, many=len(found) > MANY)
         return found
 
     def values_of(self, topic: str) -> Mapping[str, ConfigValue] | None:

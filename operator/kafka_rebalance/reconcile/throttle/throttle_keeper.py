@@ -40,6 +40,7 @@ from kafka_rebalance.reconcile.throttle.broker_rates import BrokerRates, RateKey
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
 from kafka_rebalance.reconcile.throttle.left_cordons import LeftCordons
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
+from kafka_rebalance.reconcile.throttle.slices import are_many, computed
 from kafka_rebalance.reconcile.throttle.topic_lists import TopicLists
 
 READ_BACK_SECONDS = 1.0
@@ -115,20 +116,26 @@ class ThrottleKeeper:
         ``unaccounted``: partitions in flight that no claim names; no rate is raised on their brokers. Returns the topic
         and entry of each replica that is not throttled yet: its partition must not be submitted.
         """
-        self._wanted = combine(claims)
+        many = are_many(claims)
+        self._wanted = await computed(combine, claims, many=many)
         _, kept = protected({}, self._cache.ledger, unaccounted or {})
         await self._rates.set_targets(self._wanted, alive, mode, kept)
-        wanted = self._to_list()
+        wanted = await computed(self._to_list, many=many)
         await self._read_back(alive, wanted)
+        appendable, ledger = await computed(self._appendable, wanted, foreign, many=many)
+        await self._cache.save(ledger)
+        await self._rates.write(alive)
+        await self._lists.append(appendable)
+        return await computed(self._uncovered, wanted, alive, many=many)
+
+    def _appendable(self, wanted: Entries, foreign: Collection[TopicPartition]) -> tuple[Entries, Ledger]:
+        """The wanted entries for which the lists have room, and the ledger to save before they are appended."""
         known = {topic: lists for topic, lists in wanted.items() if self._lists.is_read(topic)}
         appendable, self.left_out = fitting(known, self.list_budget, foreign)
         unread = {topic: lists for topic, lists in wanted.items() if topic not in known}
         self._entries = {**appendable, **self._lists.on_record(unread)}
         ledger = self._lists.ledger_to_append(self._rates.ledger_to_write(), self._entries)
-        await self._cache.save(with_foreign(ledger, self._entries, foreign))
-        await self._rates.write(alive)
-        await self._lists.append(appendable)
-        return frozenset(self._uncovered(wanted, alive))
+        return appendable, with_foreign(ledger, self._entries, foreign)
 
     async def restore_finished(
         self,
@@ -326,7 +333,10 @@ class ThrottleKeeper:
         self._found, self._found_on = rows, on
         return {topic: row.listed for topic, row in rows.items() if row.listed}
 
-    def _uncovered(self, wanted: Entries, alive: Collection[BrokerId]) -> Iterable[tuple[str, str]]:
+    def _uncovered(self, wanted: Entries, alive: Collection[BrokerId]) -> frozenset[tuple[str, str]]:
+        return frozenset(self._each_uncovered(wanted, alive))
+
+    def _each_uncovered(self, wanted: Entries, alive: Collection[BrokerId]) -> Iterable[tuple[str, str]]:
         def is_unready(key: RateKey, *, limited: bool) -> bool:
             return not self._rates.allows(key, limited=limited)
 

@@ -8,6 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from kafka_rebalance.execution.ledger import (
     Before,
@@ -20,7 +21,7 @@ from kafka_rebalance.execution.ledger import (
     strike_entries,
     strike_topics,
     with_entries,
-    with_list,
+    with_lists,
 )
 from kafka_rebalance.execution.list_budget import ListKey, StoredList, longest_part
 from kafka_rebalance.execution.list_state import WILDCARD, ListState, RestoredList
@@ -30,10 +31,20 @@ from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, origina
 from kafka_rebalance.reconcile.throttle.list_changes import Changes, ListChanges
 from kafka_rebalance.reconcile.throttle.list_readings import ListReadings
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
+from kafka_rebalance.reconcile.throttle.slices import MANY, Slices, computed
 
 log = logging.getLogger(__name__)
 
 _DELETED_AFTER_READINGS = 5
+
+
+class _Taken(NamedTuple):
+    """What the reading of one list says. ``left``: what is to be restored from now on; None: the same as before."""
+
+    state: ListState
+    gone: frozenset[str]
+    struck: frozenset[str]
+    left: Before | None
 
 
 class TopicLists:
@@ -95,21 +106,29 @@ class TopicLists:
         listed = {*entries, *subtracted} & recorded.keys() if back else set()
         new = {t for t, lists in entries.items() if not is_fresh(t) or not lists.keys() <= recorded.get(t, {}).keys()}
         found = await self._readings.read(sorted(listed | new))
+        taken, slices = dict[ListKey, _Taken](), Slices()
         for topic in sorted(listed & found.keys()):
+            await slices.next()
             for name, read in found[topic].items():
-                await self._take_reading((topic, name), read, entries.get(topic, {}).get(name, frozenset()))
+                wanted = entries.get(topic, {}).get(name, frozenset())
+                taken[topic, name] = self._taken((topic, name), read, wanted)
+        await self._note_readings(taken)
 
     def ledger_to_append(self, ledger: Ledger, entries: Entries) -> Ledger:
         """The ledger that covers these entries too. Their lists were read before."""
         if covers_entries(ledger, entries):
             return ledger
         new = [topic for topic, lists in entries.items() if not set(lists) <= set(ledger.topics.get(topic, {}))]
+        now = self._monotonic()
+        self._restored = {key: restored for key, restored in self._restored.items() if restored.is_recent(now)}
         return with_entries(ledger, entries, {topic: self._originals(topic) for topic in new})
 
     async def append(self, entries: Entries) -> None:
         """Append the entries that are in the ledger and not listed."""
         changes: dict[str, list[ConfigChange]] = {}
+        slices = Slices()
         for topic, lists in entries.items():
+            await slices.next()
             for name, items in lists.items():
                 state = self._state((topic, name))
                 if items <= state.listed:
@@ -123,15 +142,18 @@ class TopicLists:
                     changes.setdefault(topic, []).append(_change(name, ConfigOp.APPEND, missing))
         self._reads_restored -= changes.keys()
         for topic in await self._alter(changes, "listed"):
+            await slices.next()
             for change in changes[topic]:
                 key = (topic, change.name)
                 self._states[key] = self._state(key).after_append(split(change.value))
 
     async def subtract(self, keep: Entries) -> None:
         """Take out what is no longer wanted, from the lists of topics that still have wanted entries."""
+        ledger = self._cache.ledger
+        stale = await computed(stale_entries, ledger, keep, many=len(ledger.entries) > MANY)
         still_used = {
             topic: {name: part for name, items in lists.items() if (part := self._to_subtract((topic, name), items))}
-            for topic, lists in stale_entries(self._cache.ledger, keep).items()
+            for topic, lists in stale.items()
             if any(keep.get(topic, {}).values())
         }
         changes = {
@@ -155,7 +177,11 @@ class TopicLists:
         if not to_read:
             return
         seen = await self._readings.read(sorted(to_read))
-        changes = {topic: found for topic in to_read if (found := self._to_restore(topic, seen.get(topic, {})))}
+        changes, slices = dict[str, list[ConfigChange]](), Slices()
+        for topic in to_read:
+            await slices.next()
+            if found := self._to_restore(topic, seen.get(topic, {})):
+                changes[topic] = found
         self._reads_restored |= (seen.keys() & to_read) - changes.keys()
         refused = changes.keys() - set(await self._alter(changes, "restored"))
         self._states = {key: state for key, state in self._states.items() if key[0] not in to_read - refused}
@@ -180,8 +206,7 @@ class TopicLists:
 
     def _originals(self, topic: str) -> dict[str, Before]:
         """What to restore, by list. A broker may still show entries of ours that are gone: they are not of others."""
-        now, values = self._monotonic(), self._readings.values_of(topic)
-        self._restored = {key: restored for key, restored in self._restored.items() if restored.is_recent(now)}
+        values = self._readings.values_of(topic)
         return {
             name: restored.original(read) if (restored := self._restored.get((topic, name))) else read
             for name, read in originals(values or {}, ConfigSource.DYNAMIC_TOPIC).items()
@@ -214,22 +239,29 @@ class TopicLists:
                 self._cache.note(f"topic {topic}", f"throttled replicas not {done} yet: {problem}")
         return [topic for topic, problem in answers.items() if problem is None]
 
-    async def _take_reading(self, key: ListKey, read: ConfigValue, wanted: frozenset[str]) -> None:
+    def _taken(self, key: ListKey, read: ConfigValue, wanted: frozenset[str]) -> _Taken:
         topic, name = key
         entries = self._readings.entries_of(topic, name)
         state, gone = self._state(key).after_reading(entries, wanted)
         state, struck = state.after_confirming(entries, late=self._changes.may_append_late(topic))
-        if struck:
-            self._cache.strike(strike_entries(self._cache.ledger, topic, name, struck))
-        if gone:
-            before = self._cache.ledger.topics.get(topic, {}).get(name)
-            dynamic = read.source is ConfigSource.DYNAMIC_TOPIC
-            if before is not None and (not dynamic or before.value == WILDCARD):
-                # Somebody deleted the whole list, or the wildcard: what is left is what to restore in the end.
-                left = Before(read.value if dynamic else None, dynamic)
-                await self._cache.save(with_list(self._cache.ledger, topic, name, left))
-            self._reverts.note(self._monotonic(), f"topic {topic}: {len(gone)} entries of {name} were removed")
-        self._states[key] = state
+        before = self._cache.ledger.topics.get(topic, {}).get(name)
+        dynamic = read.source is ConfigSource.DYNAMIC_TOPIC
+        left = None
+        if gone and before is not None and (not dynamic or before.value == WILDCARD):
+            # Somebody deleted the whole list, or the wildcard: what is left is what to restore in the end.
+            left = Before(read.value if dynamic else None, dynamic)
+        return _Taken(state, gone, struck, None if left == before else left)
+
+    async def _note_readings(self, taken: Mapping[ListKey, _Taken]) -> None:
+        if struck := {key: row.struck for key, row in taken.items() if row.struck}:
+            self._cache.strike(strike_entries(self._cache.ledger, struck))
+        # In one write: a server may show all lists without our entries at once.
+        if left := {key: row.left for key, row in taken.items() if row.left is not None}:
+            await self._cache.save(with_lists(self._cache.ledger, left))
+        for (topic, name), row in taken.items():
+            if row.gone:
+                self._reverts.note(self._monotonic(), f"topic {topic}: {len(row.gone)} entries of {name} were removed")
+            self._states[topic, name] = row.state
 
     def _to_restore(self, topic: str, seen: Mapping[str, ConfigValue]) -> list[ConfigChange]:
         """What to write so that the lists are as before; nothing once they read so."""

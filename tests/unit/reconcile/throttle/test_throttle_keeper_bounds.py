@@ -7,20 +7,30 @@ import pytest
 from tests.fakes.configs_in_memory import Configs, Records
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, LEADER_LIST, Claim, Rates
+from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, LEADER_LIST, LIST_NAMES, Claim, Rates
 from kafka_rebalance.model.topology import BrokerId
-from kafka_rebalance.reconcile.throttle import ledger_cache
+from kafka_rebalance.reconcile.throttle import ledger_cache, list_readings, slices, topic_lists
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 
 MOST = 20_000
 RATES = Rates(50, 40)
 
 
+class CountedRecords(Records):
+    """``saved``: how often the ledger was saved."""
+
+    saved = 0
+
+    async def save(self, cluster_id, ledger):
+        self.saved += 1
+        await super().save(cluster_id, ledger)
+
+
 class Cluster:
     """A throttle with a limited ledger; each round may claim other brokers and topics."""
 
     def __init__(self, most=MOST):
-        self.kafka, self.records, self.now = Configs(), Records(), 0.0
+        self.kafka, self.records, self.now = Configs(), CountedRecords(), 0.0
         self.keeper = ThrottleKeeper("c", self.kafka, self.records, lambda: self.now, most)
 
     def tick(self, brokers=(), topics=()):
@@ -80,9 +90,11 @@ class TestLedger:
         asyncio.run(self.restored(cluster))
         assert cluster.kafka.values == {}
 
-    def test_a_large_one_is_written_like_a_small_one(self, monkeypatch):
-        """Off the event loop."""
-        monkeypatch.setattr(ledger_cache, "_MANY", 0)
+    @pytest.mark.parametrize("many", [-1, 300])
+    def test_a_large_one_is_written_like_a_small_one(self, monkeypatch, many):
+        """Off the event loop, as everything that is done for many lists."""
+        for module in (ledger_cache, list_readings, slices, topic_lists):
+            monkeypatch.setattr(module, "MANY", many)
         cluster = Cluster(most=None)
         cluster.tick([1, 2], ["t"])
         assert cluster.kafka.lists("t") == ({"0:1"}, {"0:2"})
@@ -97,6 +109,36 @@ class TestLedger:
             await cluster.keeper.apply_claims({}, alive)
             await cluster.keeper.restore_finished(alive)
             cluster.now += 2
+
+
+class TestSaves:
+    def test_lists_that_somebody_deletes_are_recorded_in_one_write(self):
+        """A server may show thousands of lists without our entries at once, and the ledger may have 4 MiB."""
+        cluster = Cluster(most=None)
+        topics = [f"t-{number}" for number in range(20)]
+        cluster.kafka.values = {(topic, name): "7:7" for topic in topics for name in LIST_NAMES}
+        cluster.tick([1, 2], topics)
+        cluster.kafka.values = {key: value for key, value in cluster.kafka.values.items() if key[0] not in topics}
+        saved = cluster.records.saved
+        cluster.tick([1, 2], topics)
+        cluster.tick([1, 2], topics)
+        assert cluster.records.saved == saved + 1
+        assert cluster.keeper.reverts == 40
+        asyncio.run(TestLedger().restored(cluster))
+        assert cluster.kafka.values == {}
+
+    def test_rates_that_somebody_changes_too(self):
+        """Once the 40 rates, and once what is intended from then on."""
+        cluster, brokers = Cluster(most=None), range(1, 21)
+        for _ in range(3):
+            cluster.tick(brokers)
+        cluster.kafka.values = dict.fromkeys(cluster.kafka.values, "7")
+        saved = cluster.records.saved
+        for _ in range(6):
+            cluster.tick(brokers)
+        assert cluster.records.saved == saved + 2
+        assert set(cluster.keeper._rates.brakes().values()) == {7}
+        assert len(cluster.keeper._rates.brakes()) == 40
 
 
 class TestMemory:

@@ -1,0 +1,38 @@
+"""Keeps the work for many lists of throttled replicas from blocking the event loop, which serves all clusters."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from kafka_rebalance.execution.reassignment_throttle import Claim
+
+T = TypeVar("T")
+
+MANY = 300
+"""Topics, brokers or entries. Less work than for this number takes a few milliseconds."""
+_TOPICS_OF_A_SLICE = 100
+
+
+async def computed(work: Callable[..., T], *arguments: object, many: bool) -> T:
+    """The result of this work, done in a thread if it is for ``many``. It changes nothing that others use."""
+    return await asyncio.to_thread(work, *arguments) if many else work(*arguments)
+
+
+def are_many(claims: Mapping[str, Claim]) -> bool:
+    """Whether these claims list many replicas."""
+    lists = (items for claim in claims.values() for by_name in claim.entries.values() for items in by_name.values())
+    count = 0
+    return any((count := count + len(items)) > MANY for items in lists)
+
+
+class Slices:
+    """Ends the slice of the event loop now and then in a long loop."""
+
+    def __init__(self) -> None:
+        self._done = 0
+
+    async def next(self) -> None:
+        """One more topic was looked at."""
+        self._done += 1
+        if self._done % _TOPICS_OF_A_SLICE == 0:
+            await asyncio.sleep(0)
