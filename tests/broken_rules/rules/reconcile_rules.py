@@ -156,8 +156,8 @@ RECONCILE_RULES = (
         "ledger-before-write",
         "The original value of a throttle config is stored before it is overwritten.",
         "reconcile/throttle/throttle_keeper.py",
-        "await self._cache.save(with_foreign(",
-        "self._cache.strike(with_foreign(",
+        "await self._cache.save(ledger)",
+        "self._cache.strike(ledger)",
         (
             "tests/unit/reconcile/throttle/test_cluster_throttle.py::TestOthers::test_after_a_restart_the_same_is_held",
             "tests/property/test_throttle_keeper.py::TestThrottleKeeper::test_everything_ends_as_it_was",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 LONGEST_ANSWER = 20 * 2**20
 """Bytes of one answer, in one frame or several: 100,000 partitions, or the log dirs of 400,000 replicas."""
 LONGEST_PIECE = 2 * 2**20
-"""Bytes of a frame with rows. While it is read, 2 MiB of numbers take 90 MiB; 32 MiB would take 1.3 GB."""
+"""Bytes of a frame with rows or errors. While it is read, 2 MiB of numbers take 90 MiB; 32 MiB would take 1.3 GB."""
 _HEAD = struct.Struct(">BII")
 HEAD_BYTES = _HEAD.size
 
@@ -31,6 +31,8 @@ class Kind(IntEnum):
     """Close the client and end the process."""
     ROWS = 10
     """A part of an answer."""
+    ERRORS = 16
+    """A part of the errors of an answer, by topic or broker."""
     ANSWER = 11
     """The end of an answer."""
     ERROR = 12

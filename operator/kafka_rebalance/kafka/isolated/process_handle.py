@@ -213,9 +213,10 @@ class ProcessHandle:
             self._answered(call, Kind(head.kind), content)
 
     def _answered(self, call: _Call, kind: Kind, content: bytes) -> None:
-        if kind == Kind.ROWS:
+        if kind in {Kind.ROWS, Kind.ERRORS}:
             self._kept.reading(call.method, call.answer.count + len(content))
-            call.answer.add_rows(content)
+            add = call.answer.add_rows if kind == Kind.ROWS else call.answer.add_errors
+            add(content)
         elif kind == Kind.ANSWER:
             self._kept.reading(call.method, call.answer.count + len(content))
             call.done.set_result(call.answer.ended(content))

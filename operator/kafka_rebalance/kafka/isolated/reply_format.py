@@ -144,22 +144,22 @@ def written(method: str, answer: Any) -> Iterator[tuple[Kind, bytes]]:
         return
     assert form.rows is not None  # noqa: S101 - for the type checker
     for piece in _pieces(_rows(answer, form.nested)):
-        yield from _short_pieces(form.rows, piece)
-    errors = b""
+        yield from _short_pieces(Kind.ROWS, form.rows, piece)
     if form.errors is not None:
-        errors = form.errors.dump_json([(key, _plain(error)) for key, error in answer.errors.items()])
-    yield Kind.ANSWER, errors
+        for piece in _pieces((1, (key, _plain(error))) for key, error in answer.errors.items()):
+            yield from _short_pieces(Kind.ERRORS, form.errors, piece)
+    yield Kind.ANSWER, b""
 
 
-def _short_pieces(form: TypeAdapter[Any], rows: list[Any]) -> Iterator[tuple[Kind, bytes]]:
+def _short_pieces(kind: Kind, form: TypeAdapter[Any], rows: list[Any]) -> Iterator[tuple[Kind, bytes]]:
     """The rows in one piece, or in several if it is too long."""
     content = form.dump_json(rows)
     if len(content) <= LONGEST_PIECE or len(rows) == 1:
-        yield Kind.ROWS, content
+        yield kind, content
         return
     half = len(rows) // 2
-    yield from _short_pieces(form, rows[:half])
-    yield from _short_pieces(form, rows[half:])
+    yield from _short_pieces(kind, form, rows[:half])
+    yield from _short_pieces(kind, form, rows[half:])
 
 
 def _rows(answer: Mapping[Any, Any], nested: _Nested | None) -> _SizedRows:
@@ -185,11 +185,15 @@ def _pieces(rows: _SizedRows) -> Iterator[list[Any]]:
 
 
 class ReadAnswer:
-    """Reads the pieces of an answer of this method. Raises ValueError if they are not valid."""
+    """Reads the pieces of an answer of this method. Raises ValueError if they are not valid.
+
+    Each piece is checked when it arrives: a check of a whole answer would block the event loop.
+    """
 
     def __init__(self, method: str) -> None:
         self._form = _format_of(method)
         self._rows: dict[Any, Any] = {}
+        self._errors: dict[Any, RebalanceError] = {}
         self.count = 0
         """Bytes of the pieces so far."""
 
@@ -198,40 +202,59 @@ class ReadAnswer:
         self._count(content)
         if self._form.rows is None:
             raise ValueError("rows in an answer that has none")
-        if len(content) > LONGEST_PIECE:
-            raise ValueError(f"a piece of the answer is longer than {LONGEST_PIECE >> 20} MiB")
+        _check_piece(content)
         rows = self._form.rows.validate_json(content)
-        if self._form.nested is None:
-            self._rows.update(rows)
+        if (nested := self._form.nested) is None:
+            found = dict(rows)
+            _check(found)
+            if self._form.errors is None:
+                # Errors of brokers and topics are plain text; codes are enums, which are strings too.
+                found = {key: printable(value) if type(value) is str else value for key, value in rows}
+            self._rows.update(found)
             return
         for key, part in rows:
-            self._form.nested.add(self._rows.setdefault(key, {}), part)
+            alone: dict[Any, Any] = {}
+            nested.add(alone, part)
+            _check({key: nested.whole(alone)})
+            nested.add(self._rows.setdefault(key, {}), part)
+
+    def add_errors(self, content: bytes) -> None:
+        """One piece of the errors by topic or broker."""
+        self._count(content)
+        if self._form.errors is None:
+            raise ValueError("errors in an answer that has none")
+        _check_piece(content)
+        found = {key: _error(*plain) for key, plain in self._form.errors.validate_json(content)}
+        _check(Answers({}, found))
+        self._errors.update(found)
 
     def ended(self, content: bytes) -> Any:
         """The whole answer, with its last piece."""
-        answer = self._ended(content)
-        try:
-            check_size(answer)
-            check_names(answer)
-        except Refused as refused:  # a correct process refuses such an answer itself
-            raise ValueError(refused.message) from refused
-        return answer
-
-    def _ended(self, content: bytes) -> Any:
         self._count(content)
         if self._form.whole is not None:
-            return self._form.whole.validate_json(content)
+            whole = self._form.whole.validate_json(content)
+            _check(whole)
+            return whole
         if self._form.nested is not None:
             self._rows = {key: self._form.nested.whole(value) for key, value in self._rows.items()}
-        if self._form.errors is None:
-            # Errors of brokers and topics are plain text; codes are enums, which are strings too.
-            return {key: printable(value) if type(value) is str else value for key, value in self._rows.items()}
-        errors = self._form.errors.validate_json(content)
-        return Answers(self._rows, {key: _error(*plain) for key, plain in errors})
+        return self._rows if self._form.errors is None else Answers(self._rows, self._errors)
 
     def _count(self, content: bytes) -> None:
         self.count += len(content)
         check_length(self.count)
+
+
+def _check_piece(content: bytes) -> None:
+    if len(content) > LONGEST_PIECE:
+        raise ValueError(f"a piece of the answer is longer than {LONGEST_PIECE >> 20} MiB")
+
+
+def _check(part: object) -> None:
+    try:
+        check_size(part)
+        check_names(part)
+    except Refused as refused:  # a correct process refuses such an answer itself
+        raise ValueError(refused.message) from refused
 
 
 def written_error(error: RebalanceError) -> bytes:

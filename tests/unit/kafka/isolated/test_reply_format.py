@@ -60,7 +60,8 @@ def read(method, pieces):
     for kind, content in pieces:
         if kind == Kind.ANSWER:
             return answer.ended(content)
-        answer.add_rows(content)
+        add = answer.add_errors if kind == Kind.ERRORS else answer.add_rows
+        add(content)
     raise AssertionError("no end")
 
 
@@ -293,6 +294,46 @@ class TestPieces:
         """32 MiB of numbers would take 1.3 GB while they are parsed."""
         with pytest.raises(ValueError, match="a piece of the answer is longer than 2 MiB"):
             ReadAnswer("list_reassignments").add_rows(b"[" + b"7," * 2**20 + b"7]")
+
+
+class TestManyErrors:
+    def test_are_read_in_pieces(self):
+        """A server may refuse each of 50,000 topics, with a message of its own: at once, that takes a second."""
+        answer = Answers(
+            {}, {f"t{number}": Permanent(Reason.KAFKA_AUTHORIZATION_FAILED, "no") for number in range(2500)}
+        )
+        pieces = list(written("topic_configs", answer))
+        assert [kind for kind, _ in pieces] == [Kind.ERRORS] * 3 + [Kind.ANSWER]
+        assert pieces[-1][1] == b""
+        assert read("topic_configs", pieces).errors.keys() == answer.errors.keys()
+
+    def test_that_are_too_long_are_not_parsed(self):
+        """As of rows."""
+        with pytest.raises(ValueError, match="a piece of the answer is longer than 2 MiB"):
+            ReadAnswer("topic_configs").add_errors(b"[" + b"7," * 2**20 + b"7]")
+
+    def test_in_an_answer_that_has_none(self):
+        """As the answers to orders."""
+        with pytest.raises(ValueError, match="errors in an answer that has none"):
+            ReadAnswer("alter_topic_configs").add_errors(b"[]")
+
+
+class TestChecks:
+    @pytest.mark.parametrize(
+        ("method", "answer"),
+        [
+            ("describe_partitions", Answers({TopicPartition("a\nb", 0): STATE})),
+            ("alter_topic_configs", {"a\nb": None}),
+            ("committed_offsets", Answers({"g": {TopicPartition("t", 0): 1}, "a\nb": {}})),
+        ],
+    )
+    def test_of_names_are_made_of_each_piece(self, method, answer, monkeypatch):
+        """Of the names of 100,000 partitions at the end of the answer, they take 0.3 s of the event loop."""
+        with monkeypatch.context() as patched:
+            patched.setattr(reply_format, "check_names", lambda _: None)
+            (_, rows), *_ = written(method, answer)
+        with pytest.raises(ValueError, match="not printable"):
+            ReadAnswer(method).add_rows(rows)
 
 
 class TestErrors:
