@@ -32,6 +32,8 @@ _IN_PIECES = "inPieces"
 _OWNER = "owner"
 _NAMESPACE = "namespace"
 _REMEMBERED_LOGS = 32
+_MANY_RUNS = 200
+"""From this number on, runs are decoded off the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +240,17 @@ class RunStore:
 
     async def list_all(self) -> list[Run]:
         """The runs of all resources, including deleted ones. A run that cannot be read is logged and left out."""
+        found = await self._kube.list_config_maps({KIND_LABEL: self._KIND})
+        for body in found:
+            self._writes.note(body)
+        # A namespace may have thousands of resources with a run.
+        return await asyncio.to_thread(self._readable, found) if len(found) > _MANY_RUNS else self._readable(found)
+
+    def _readable(self, found: Iterable[Json]) -> list[Run]:
         runs = []
-        for found in await self._kube.list_config_maps({KIND_LABEL: self._KIND}):
+        for body in found:
             try:
-                runs.append(self._read(found))
+                runs.append(self._decoded(body))
             except StoredStateCorrupt as error:
                 _log.error("%s", error.message)
         return sorted(runs, key=lambda run: (run.opened_at, run.uid))
@@ -252,6 +261,9 @@ class RunStore:
 
     def _read(self, found: Json) -> Run:
         self._writes.note(found)
+        return self._decoded(found)
+
+    def _decoded(self, found: Json) -> Run:
         try:
             return codec.decode_run(found["data"][self._KEY])
         except (KeyError, TypeError) as error:

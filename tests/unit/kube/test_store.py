@@ -2,16 +2,20 @@
 
 import gzip
 import json
+import threading
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.stopped_clock import NOON
 
+from kafka_rebalance.kube import codec
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.blobs import BlobStore
 from kafka_rebalance.kube.codec import encode_origins
-from kafka_rebalance.kube.store import OriginStore
-from kafka_rebalance.model.run import Origin
+from kafka_rebalance.kube.store import OriginStore, RunStore
+from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 
@@ -214,3 +218,25 @@ class TestReplacing:
         assert len(kube.config_maps) == 1
         anew = Origin(rows[5].tp, rows[5].topic_id, replicas_of(1, 2), BrokerId(1))
         assert (await store.append("u", "r", [anew]))[anew.tp] == anew
+
+
+class TestManyRuns:
+    async def test_are_read_like_few(self, monkeypatch):
+        """Off the event loop. One that cannot be read is left out, and written again all the same."""
+        monkeypatch.setattr("kafka_rebalance.kube.store._MANY_RUNS", 0)
+        kube = KubeInMemory()
+        store = RunStore(kube)
+        runs = [Run(f"u-{n}", "a", f"r-{n}", "c", "run", "", "", NOON + timedelta(seconds=n)) for n in (2, 0, 1)]
+        for run in runs:
+            await store.save(run)
+        damaged = next(body for body in kube.config_maps.values() if '"u-2"' in body["data"]["run.json"])
+        damaged["data"]["run.json"] = "{}"
+        threads = []
+        decode = codec.decode_run
+        monkeypatch.setattr(
+            codec, "decode_run", lambda text: threads.append(threading.current_thread()) or decode(text)
+        )
+        assert await RunStore(kube).list_all() == [runs[1], runs[2]]
+        assert threading.main_thread() not in threads
+        await store.save(runs[0])
+        assert await store.list_all() == [runs[1], runs[2], runs[0]]

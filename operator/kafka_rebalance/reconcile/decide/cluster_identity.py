@@ -9,6 +9,7 @@ from the cluster, and it may advertise addresses of the cluster as its own.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from heapq import nsmallest
 
 from kafka_rebalance.model.ownership import Binding
 from kafka_rebalance.model.topology import Broker, BrokerId
@@ -91,8 +92,10 @@ def renewed(binding: Binding, brokers: frozenset[BrokerId], topics: Mapping[str,
     """
     known = brokers | binding.brokers
     kept = _seen_again(binding, topics)
-    more = sorted(topics.keys() - kept.keys(), key=lambda name: (not name.startswith("__"), name))
-    sample = {**kept, **{name: topics[name] for name in more}}
+    # Of all topics of a large cluster a few are enough: to sort 100,000 takes a fifth of a second.
+    internal = nsmallest(SAMPLE_TOPICS, (name for name in topics if name.startswith("__") and name not in kept))
+    others = nsmallest(SAMPLE_TOPICS, (name for name in topics if not name.startswith("__") and name not in kept))
+    sample = {**kept, **{name: topics[name] for name in (*internal, *others)}}
     names = list(sample)[:SAMPLE_TOPICS]
     return replace(
         binding,
