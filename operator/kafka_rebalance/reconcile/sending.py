@@ -90,8 +90,9 @@ class Sending:
         """The calls within all limits, by the statuses as they are now; all, or only those that copy nothing."""
         lists, ruling, disks = self._throttle.list_budget, self._throttle.ruling, self._observer.on_disks
         choice = choice_for(running, look.observation.cluster, ruling, disks, lists, copying=copying)
-        large = sum(len(r.record.moves) for r in running) >= MANY
-        return await asyncio.to_thread(choice) if large else choice()
+        # Copies to tight disks need an order, and the search for one takes up to a fifth of a second.
+        long = copying or sum(len(r.record.moves) for r in running) >= MANY
+        return await asyncio.to_thread(choice) if long else choice()
 
     async def _choose(self, running: list[Rebalance], look: Look) -> dict[str, Orders]:
         """All calls, and note what they hold back."""

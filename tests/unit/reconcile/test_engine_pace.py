@@ -1,12 +1,14 @@
 """How many rounds the calls of a step take."""
 
 import copy
+import threading
 
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.store import OriginStore
+from kafka_rebalance.reconcile import sending
 
 
 async def replaced(kafka):
@@ -119,3 +121,20 @@ class Lagging(KafkaInMemory):
             return await super().describe_partitions(topics)
         finally:
             self.states = now
+
+
+async def test_copies_are_chosen_off_the_event_loop(monkeypatch):
+    """A server can claim disks for which the search for an order of the copies takes long, in each round."""
+    threads = {True: set(), False: set()}
+    choice_for = sending.choice_for
+
+    def noted(*arguments, copying=True):
+        choice = choice_for(*arguments, copying=copying)
+        return lambda: threads[copying].add(threading.current_thread()) or choice()
+
+    monkeypatch.setattr(sending, "choice_for", noted)
+    operator = await replaced(KafkaInMemory((1, 2, 3, 4, 5, 6), t=[[1, 2, 3]]))
+    await operator.round()
+    assert threads[True]
+    assert threading.main_thread() not in threads[True]
+    assert threads[False] == {threading.main_thread()}

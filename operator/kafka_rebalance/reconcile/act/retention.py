@@ -72,13 +72,19 @@ async def _forget_unopened(stores: Stores, resources: Resources, opened: Collect
 
     ``opened``: the uids of runs that are known already.
     """
+    there: dict[str, Collection[str]] = {}
     for ref, uid in (await stores.plans.stored()).items():
         if uid in opened:
             continue
         try:
             namespace = await stores.plans.namespace_of(ref)
             # A run that cannot be read is an error here: its plan stays.
-            if namespace and await stores.runs.load(uid) is None and not await resources.has_uid(namespace, uid):
+            if not namespace or await stores.runs.load(uid) is not None:
+                continue
+            if namespace not in there:  # read once: a namespace may have many such plans, and many large resources
+                there[namespace] = await resources.uids(namespace)
+            # A resource that was created since then has not been planned when this began.
+            if uid not in there[namespace]:
                 await stores.plans.delete(uid)
         except RebalanceError as error:
             log.warning("plan %s stays: %s", ref, error.message)

@@ -188,6 +188,26 @@ class TestLimit:
         assert "no role there" in caplog.text
 
 
+class TestPlansWithoutARun:
+    class Plans(Blobs):
+        """Plans of resources that were deleted before their run was opened."""
+
+        async def stored(self):
+            return {f"plan-{uid}": uid for uid in self.uids}
+
+        async def namespace_of(self, ref):
+            return ref.partition("/")[2]
+
+    async def test_the_resources_of_a_namespace_are_read_once(self):
+        """It may have many such plans, and many large resources."""
+        looks = []
+        plans = self.Plans([f"u-{number}/{namespace}" for number in range(3) for namespace in ("kafka", "unread")])
+        kept = Stores(plans=plans, origins=Blobs(()), runs=Runs())
+        await limit(kept, Resources("u-1/kafka", meanwhile=lambda: looks.append(1)))
+        assert plans.uids == {"u-1/kafka", "u-0/unread", "u-1/unread", "u-2/unread"}
+        assert len(looks) == 4  # three attempts are of the namespace that cannot be read
+
+
 class TestOrphans:
     """An open run whose resource is gone: the operator warns about it, and its origins are the only way back."""
 
