@@ -58,7 +58,19 @@ def process_registry() -> CollectorRegistry:
     return registry
 
 
-def exposed(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
+class CollectedMetrics(CollectorRegistry):
+    """All metrics of a registry, as they are now."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        super().__init__()
+        self._families = tuple(registry.collect())
+
+    def collect(self) -> Iterator[Metric]:
+        """The families that were collected."""
+        yield from self._families
+
+
+def exposed(metrics: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     """All metrics and their content type, in the best format that a client accepts."""
     encode, content_type = choose_encoder(accept)
-    return encode(registry), content_type
+    return encode(metrics), content_type

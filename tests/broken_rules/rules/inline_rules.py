@@ -27,8 +27,8 @@ INLINE_RULES = (
         "answer-limits-checked",
         "The operator checks these limits itself: it does not trust the process of the client.",
         "kafka/isolated/reply_format.py",
-        "            check_size(answer)\n            check_names",
-        "            check_names",
+        "        check_size(part)\n        check_names",
+        "        check_names",
         (f"{_LARGE}::test_are_not_read_either",),
     ),
     BrokenRule(

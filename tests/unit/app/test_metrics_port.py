@@ -1,6 +1,7 @@
 """What Prometheus gets when it scrapes the operator."""
 
 import socket
+import threading
 import time
 
 import aiohttp
@@ -66,6 +67,19 @@ class TestScrape:
         async with metrics_served(port, registry):
             for _ in range(3):
                 assert by_name(parse_text(await scrape(port)))["kafka_rebalance_leader",] == 1
+
+    async def test_the_text_is_written_in_a_thread(self, port, monkeypatch):
+        """That of 5,000 resources took 0.3 s of the event loop. The samples are read in it, so they are consistent."""
+        threads = {}
+        exposed = metrics_port.exposed
+        writing = lambda *given: threads.update(writing=threading.current_thread()) or exposed(*given)  # noqa: E731
+        monkeypatch.setattr(metrics_port, "exposed", writing)
+        registry = process_registry()
+        registry.register(SampleCollector(lambda: threads.update(reading=threading.current_thread()) or []))
+        async with metrics_served(port, registry):
+            await scrape(port)
+        assert threads["reading"] is threading.main_thread()
+        assert threads["writing"] is not threading.main_thread()
 
     async def test_openmetrics(self, port):
         """Prometheus asks for it; counters end with _total in both formats, and a summary has sum and count."""
