@@ -1,14 +1,17 @@
 """Writes samples of clusters to the lake, off the event loop, a bounded number at a time.
 
 A store that is full, gone or hangs costs the samples of that time. At most ``_AT_ONCE`` samples are in memory: the next
-cluster is read only when the write of one of them has ended, even if nobody waits for that any more.
+cluster is read only when the write of one of them has ended, even if nobody waits for that any more. A cluster that
+answers too late to be read in time costs only its own sample.
 """
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
+from kafka_rebalance.app.sample_turns import SampleTurns
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import KafkaReader
 from kafka_rebalance.reasons import Reason
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 2
 _TURN_SECONDS = 120.0
+_READ_SECONDS = 100.0
+"""Less than others wait for a turn."""
 _WRITE_SECONDS = 60.0
 _CLOSE_SECONDS = 5.0
 _MOST_NAMED = 5
@@ -32,29 +37,31 @@ class SampleFiles:
     def __init__(self, place: str, before_write: Callable[[], None]) -> None:
         self._place = place
         self._before_write = before_write
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._turns = SampleTurns(_AT_ONCE)
         # Threads of its own: a store that hangs must not use up those of the event loop.
         self._threads = ThreadPoolExecutor(_AT_ONCE, "samples")
         self._writing: set[asyncio.Future[int]] = set()
 
-    def sampler(self, kafka: KafkaReader, wanted: Callable[[], bool], *, consumer_groups: bool) -> ClusterSampler:
-        """A run of samples of this cluster."""
-        return _FiledSampler(self, kafka, wanted, consumer_groups=consumer_groups)
+    def sampler(
+        self, kafka: KafkaReader, wanted: Callable[[], bool], *, namespace: str, consumer_groups: bool
+    ) -> ClusterSampler:
+        """A run of samples of this cluster, whose KafkaConnection is in this namespace."""
+        return _FiledSampler(self, kafka, wanted, namespace=namespace, consumer_groups=consumer_groups)
 
-    async def taken(self, sampler: "Sampler", wanted: Callable[[], bool]) -> StoredSample | None:
+    async def taken(self, sampler: "Sampler", wanted: Callable[[], bool], namespace: str) -> StoredSample | None:
         """Take a sample and store it; None if it is not wanted any more."""
-        await self._turn()
+        await self._turn(namespace)
         writing: asyncio.Future[int] | None = None
         try:
-            batch = await sampler.sample()
+            batch = await _read(sampler)
             if not wanted():
                 return None
             writing = asyncio.get_running_loop().run_in_executor(self._threads, self._write, batch)
             self._writing.add(writing)
-            writing.add_done_callback(self._written)
+            writing.add_done_callback(partial(self._written, namespace))
         finally:
             if writing is None:
-                self._turns.release()
+                self._turns.release(namespace)
         await asyncio.wait({writing}, timeout=_WRITE_SECONDS)
         if not writing.done():
             raise self._unusable(f"did not take the sample within {_WRITE_SECONDS:.0f} s")
@@ -66,19 +73,19 @@ class SampleFiles:
             await asyncio.wait(list(self._writing), timeout=_CLOSE_SECONDS)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _turn(self) -> None:
+    async def _turn(self, namespace: str) -> None:
         try:
             async with asyncio.timeout(_TURN_SECONDS):
-                await self._turns.acquire()
+                await self._turns.take(namespace)
         except TimeoutError:
             raise self._unusable(
                 f"is busy: {_AT_ONCE} other samples were not read and stored within {_TURN_SECONDS:.0f} s"
             ) from None
 
-    def _written(self, writing: "asyncio.Future[int]") -> None:
+    def _written(self, namespace: str, writing: "asyncio.Future[int]") -> None:
         """The next sample may be taken, even if nobody waits for this one any more."""
         self._writing.discard(writing)
-        self._turns.release()
+        self._turns.release(namespace)
         if not writing.cancelled():
             writing.exception()
 
@@ -100,9 +107,16 @@ class SampleFiles:
 
 class _FiledSampler:
     def __init__(
-        self, files: SampleFiles, kafka: KafkaReader, wanted: Callable[[], bool], *, consumer_groups: bool
+        self,
+        files: SampleFiles,
+        kafka: KafkaReader,
+        wanted: Callable[[], bool],
+        *,
+        namespace: str,
+        consumer_groups: bool,
     ) -> None:
         self._files = files
+        self._namespace = namespace
         self._kafka = kafka
         self._wanted = wanted
         self._consumer_groups = consumer_groups
@@ -113,7 +127,17 @@ class _FiledSampler:
         if self._sampler is None:
             # The first one imports pyarrow.
             self._sampler = await asyncio.to_thread(_begin, self._kafka, consumer_groups=self._consumer_groups)
-        return await self._files.taken(self._sampler, self._wanted)
+        return await self._files.taken(self._sampler, self._wanted, self._namespace)
+
+
+async def _read(sampler: "Sampler") -> "SampleBatch":
+    """The next sample. Its brokers may answer as late as they want, and hold the turns of others."""
+    try:
+        async with asyncio.timeout(_READ_SECONDS):
+            return await sampler.sample()
+    except TimeoutError:
+        message = f"the cluster was not read within {_READ_SECONDS:.0f} s: its brokers answer too late for a sample"
+        raise Transient(Reason.KAFKA_UNREACHABLE, message) from None
 
 
 def _begin(kafka: KafkaReader, *, consumer_groups: bool) -> "Sampler":

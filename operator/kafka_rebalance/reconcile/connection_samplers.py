@@ -42,8 +42,13 @@ class ClusterSampler(Protocol):
 class SampleLake(Protocol):
     """The place for the samples of all clusters."""
 
-    def sampler(self, kafka: KafkaReader, wanted: Callable[[], bool], *, consumer_groups: bool) -> ClusterSampler:
-        """A sampler of this cluster. ``wanted`` is asked right before a sample is stored."""
+    def sampler(
+        self, kafka: KafkaReader, wanted: Callable[[], bool], *, namespace: str, consumer_groups: bool
+    ) -> ClusterSampler:
+        """A sampler of this cluster, whose KafkaConnection is in this namespace.
+
+        ``wanted`` is asked right before a sample is stored.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,8 @@ class ConnectionSamplers:
                     if client is None:
                         client = await self._engines.clients.another(connection, order.engine.cluster_id)
                     if sampler is None:
-                        sampler = lake.sampler(client, wanted, consumer_groups=order.sampling.consumer_groups)
+                        groups, namespace = order.sampling.consumer_groups, connection.owner.namespace
+                        sampler = lake.sampler(client, wanted, namespace=namespace, consumer_groups=groups)
                     outcome: StoredSample | RebalanceError | None = await sampler.sample()
                 except RebalanceError as error:
                     outcome = error

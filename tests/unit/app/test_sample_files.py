@@ -51,7 +51,7 @@ def stored(directory: Path) -> int:
 async def test_a_sample_is_stored_as_the_command_does(files: SampleFiles, tmp_path: Path) -> None:
     """With a manifest, so that Spark finds it."""
     for _ in range(2):
-        found = await files.taken(Taker(), lambda: True)
+        found = await files.taken(Taker(), lambda: True, "k")
         assert found is not None
         assert (found.taken_at, found.rows, found.missing) == (NOON, 1, "")
     assert stored(tmp_path) == 2
@@ -59,7 +59,7 @@ async def test_a_sample_is_stored_as_the_command_does(files: SampleFiles, tmp_pa
 
 async def test_what_it_lacks_is_said(files: SampleFiles) -> None:
     brokers = tuple(BrokerId(number) for number in range(1, 8))
-    found = await files.taken(Taker(missing_brokers=brokers, commits_missing="GroupForbidden"), lambda: True)
+    found = await files.taken(Taker(missing_brokers=brokers, commits_missing="GroupForbidden"), lambda: True, "k")
     assert found is not None
     assert found.missing == (
         "no answer from brokers 1, 2, 3, 4, 5 and 2 more; bytes out are not measured, because consumer groups cannot "
@@ -68,7 +68,7 @@ async def test_what_it_lacks_is_said(files: SampleFiles) -> None:
 
 
 async def test_one_that_is_not_wanted_any_more_is_not_stored(files: SampleFiles, tmp_path: Path) -> None:
-    assert await files.taken(Taker(), lambda: False) is None
+    assert await files.taken(Taker(), lambda: False, "k") is None
     assert stored(tmp_path) == 0
 
 
@@ -76,10 +76,10 @@ async def test_a_store_that_fails_costs_the_samples_of_that_time(files: SampleFi
     (tmp_path / "lake").write_text("in the way")
     for _ in range(sample_files._AT_ONCE + 1):
         with pytest.raises(Transient, match=r"the sample was not stored in .*/lake \(") as failed:
-            await files.taken(Taker(), lambda: True)
+            await files.taken(Taker(), lambda: True, "k")
         assert failed.value.reason == "LakeUnusable"
     (tmp_path / "lake").unlink()
-    assert await files.taken(Taker(), lambda: True)
+    assert await files.taken(Taker(), lambda: True, "k")
     assert stored(tmp_path) == 1
 
 
@@ -93,13 +93,13 @@ async def test_a_store_that_hangs_does_not_fill_the_memory(
     monkeypatch.setattr(files, "_write", lambda batch: (answers.wait(60), write(batch))[1])
     for _ in range(5):
         with pytest.raises(Transient, match=r"^the lake .*(did not take the sample|is busy).* within 0 s$") as failed:
-            await files.taken(taker, lambda: True)
+            await files.taken(taker, lambda: True, "k")
         assert failed.value.reason == "LakeUnusable"
     assert taker.taken == sample_files._AT_ONCE
     monkeypatch.setattr(sample_files, "_WRITE_SECONDS", 60.0)
     monkeypatch.setattr(sample_files, "_TURN_SECONDS", 60.0)
     answers.set()
-    assert await files.taken(taker, lambda: True)
+    assert await files.taken(taker, lambda: True, "k")
     await files.close()
     assert stored(tmp_path) == sample_files._AT_ONCE + 1
 
@@ -117,14 +117,14 @@ async def test_a_cancelled_sample_keeps_its_turn_until_it_is_written(
         return write(batch)
 
     monkeypatch.setattr(files, "_write", slow)
-    task = asyncio.create_task(files.taken(Taker(), lambda: True))
+    task = asyncio.create_task(files.taken(Taker(), lambda: True, "k"))
     await begun.wait()
     task.cancel()
     await asyncio.wait({task})
-    assert files._turns._value == sample_files._AT_ONCE - 1
+    assert files._turns.free == sample_files._AT_ONCE - 1
     answers.set()
     await files.close()
-    assert files._turns._value == sample_files._AT_ONCE
+    assert files._turns.free == sample_files._AT_ONCE
 
 
 async def test_who_does_not_lead_stores_nothing(tmp_path: Path) -> None:
@@ -135,6 +135,66 @@ async def test_who_does_not_lead_stores_nothing(tmp_path: Path) -> None:
 
     files = SampleFiles(str(tmp_path / "lake"), check)
     with pytest.raises(Transient, match="lease"):
-        await files.taken(Taker(), lambda: True)
+        await files.taken(Taker(), lambda: True, "k")
     await files.close()
     assert stored(tmp_path) == 0
+
+
+class Late(Taker):
+    """Brokers that answer late, or never."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.answers = asyncio.Event(), asyncio.Event()
+
+    async def sample(self) -> SampleBatch:
+        self.asked.set()
+        await self.answers.wait()
+        return await super().sample()
+
+
+async def test_a_cluster_that_answers_too_late_costs_only_its_own_sample(
+    files: SampleFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its turn would be held as long as its brokers want."""
+    monkeypatch.setattr(sample_files, "_READ_SECONDS", 0.01)
+    for _ in range(sample_files._AT_ONCE + 1):
+        with pytest.raises(Transient, match="the cluster was not read within 0 s") as failed:
+            await files.taken(Late(), lambda: True, "k")
+        assert failed.value.reason == "KafkaUnreachable"
+    monkeypatch.setattr(sample_files, "_READ_SECONDS", 60.0)
+    assert await files.taken(Taker(), lambda: True, "k")
+
+
+async def test_the_next_turn_is_for_the_namespace_with_the_fewest(files: SampleFiles) -> None:
+    """One namespace may have any number of KafkaConnections with brokers that answer late."""
+    late = [Late() for _ in range(5)]
+    evil = [asyncio.create_task(files.taken(taker, lambda: True, "evil")) for taker in late]
+    await asyncio.gather(*(taker.asked.wait() for taker in late[: sample_files._AT_ONCE]))
+    other = asyncio.create_task(files.taken(Taker(), lambda: True, "other"))
+    await asyncio.sleep(0)
+    late[0].answers.set()
+    assert await other
+    assert not any(taker.taken for taker in late[1:])
+    for taker in late:
+        taker.answers.set()
+    assert all(await asyncio.gather(*evil))
+
+
+async def test_one_that_does_not_wait_any_more_keeps_no_turn(files: SampleFiles) -> None:
+    """Also if it was given the turn just before."""
+    late = Late()
+    holding = [asyncio.create_task(files.taken(late, lambda: True, "k")) for _ in range(sample_files._AT_ONCE)]
+    await late.asked.wait()
+    waiting = [asyncio.create_task(files.taken(Taker(), lambda: True, "k")) for _ in range(2)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    await asyncio.wait({waiting[0]})
+    files._turns.release("k")
+    waiting[1].cancel()
+    await asyncio.wait({waiting[1]})
+    assert files._turns.free == 1
+    await files._turns.take("k")
+    late.answers.set()
+    assert all(await asyncio.gather(*holding))
+    assert files._turns.free == sample_files._AT_ONCE

@@ -22,7 +22,7 @@ class Lake:
         self.waiting, self.gate = 0, asyncio.Event()
         self.gate.set()
 
-    def sampler(self, kafka, wanted, *, consumer_groups):
+    def sampler(self, kafka, wanted, *, namespace, consumer_groups):
         self.samplers.append((kafka, consumer_groups))
         return _Sampler(self, kafka, wanted)
 
