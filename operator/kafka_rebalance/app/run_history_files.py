@@ -15,6 +15,8 @@ log = logging.getLogger(__name__)
 
 _MOST_WAITING = 100
 """Runs that are not written yet. A store that hangs costs the newer ones, not memory without end."""
+_MOST_WAITING_STEPS = 500_000
+"""Their steps, about 170 MiB. One run may have as many."""
 _MOST_STEPS_A_DAY = 2_000_000
 """Of one namespace, about 50 MB: with servers of its own it can end any number of runs, and all share the lake."""
 _STEPS_OF_A_FILE = 500
@@ -33,7 +35,8 @@ class RunHistoryFiles:
     def __init__(self, place: str | None, models: str | None = None) -> None:
         self._place = place
         self._models = models
-        self._waiting: set[Future[None]] = set()
+        self._waiting: dict[Future[None], int] = {}
+        """What is not written yet, and how many steps it has."""
         self._day = date.min
         self._steps = Counter[str]()
         # A thread of its own: a store that hangs must not use up those of the event loop.
@@ -44,8 +47,9 @@ class RunHistoryFiles:
         """Store a record some time soon. Never raises, never waits."""
         if self._place is None:
             return
-        if len(self._waiting) >= _MOST_WAITING:
-            log.warning("run %s is not in the history: %d others wait for the store", record.run_id, _MOST_WAITING)
+        waiting, steps = len(self._waiting), sum(list(self._waiting.values()))
+        if waiting >= _MOST_WAITING or (waiting and steps + len(record.steps) > _MOST_WAITING_STEPS):
+            log.warning("run %s is not in the history: %d others wait for the store", record.run_id, waiting)
             return
         if not self._has_room(record):
             log.warning(
@@ -54,8 +58,8 @@ class RunHistoryFiles:
             )
             return
         writing = self._thread.submit(self._write, self._place, record)
-        self._waiting.add(writing)
-        writing.add_done_callback(self._waiting.discard)
+        self._waiting[writing] = len(record.steps)
+        writing.add_done_callback(lambda written: self._waiting.pop(written, None))
 
     async def durations(self, cluster_id: str) -> DurationModel | None:
         """What `pipeline history` has learnt; None if that is not known or cannot be read. Never raises."""

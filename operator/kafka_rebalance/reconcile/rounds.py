@@ -44,7 +44,7 @@ from kafka_rebalance.reconcile.observe.observer import Look, Observer
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
 from kafka_rebalance.reconcile.report.progress_tracking import advance_of
-from kafka_rebalance.reconcile.report.run_recorder import RunRecorder
+from kafka_rebalance.reconcile.report.run_recorder import INLINE_STEPS, MAX_STEPS, RunRecorder
 from kafka_rebalance.reconcile.runs.opening import Runs
 from kafka_rebalance.reconcile.runs.plan_maker import PlanMaker
 from kafka_rebalance.reconcile.sending import Sending, opened_of
@@ -101,7 +101,8 @@ class Rounds:
             self._log_dirs, self._turns, clock,
         )  # fmt: skip
         self._awaited: dict[str, str] = {}
-        self._recorder = RunRecorder(info.cluster_id, clock, parts.history)
+        most = MAX_STEPS if parts.turns is None else INLINE_STEPS
+        self._recorder = RunRecorder(info.cluster_id, clock, parts.history, most)
 
     async def next_round(self) -> float:
         """Prepare what is stored; observe, decide, act and report what runs; then close what has ended.

@@ -113,6 +113,22 @@ async def test_a_store_that_hangs_is_not_waited_for(
     answers.set()
 
 
+async def test_long_runs_that_wait_do_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One of any length may wait, but not many of them."""
+    monkeypatch.setattr(run_history_files, "_MOST_WAITING_STEPS", 5)
+    answers = threading.Event()
+    files = RunHistoryFiles(str(tmp_path))
+    monkeypatch.setattr(files, "_write", lambda *_: answers.wait(60))
+    with caplog.at_level(logging.WARNING):
+        for number, steps in enumerate((7, 1, 1)):
+            files.keep(replace(record(f"run-{number}"), steps=(STEP,) * steps))
+    assert len(caplog.messages) == 2
+    answers.set()
+    await files.close()
+
+
 async def test_a_long_run_is_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The operator serves other namespaces in the same memory."""
     monkeypatch.setattr(run_history, "_PIECE", 2)

@@ -26,7 +26,10 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 log = logging.getLogger(__name__)
 
 MAX_STEPS = 500_000
-"""The maximum number of recorded steps. The record of a longer run is not complete."""
+"""The maximum number of recorded steps of all open runs of a cluster, about 170 MiB. The record of a longer run is not
+complete."""
+INLINE_STEPS = 20_000
+"""The same for the cluster of an inline connection, whose servers can show copies that begin and end in each round."""
 _READ_EVERY_SECONDS = 600.0
 """`pipeline history` runs once a day or so."""
 _UNKNOWN = "Unknown"
@@ -81,14 +84,19 @@ class _Trace:
 
 
 class RunRecorder:
-    """The traces of the open runs of one cluster. A record of each is kept when it has ended."""
+    """The traces of the open runs of one cluster. A record of each is kept when it has ended.
 
-    def __init__(self, cluster_id: str, clock: Clock, history: RunHistory) -> None:
+    ``most``: the steps of all of them that are kept in memory.
+    """
+
+    def __init__(self, cluster_id: str, clock: Clock, history: RunHistory, most: int = MAX_STEPS) -> None:
         self._cluster_id = cluster_id
         self._clock = clock
         self._history = history
+        self.most = most
         self._since = clock.now()
         self._traces: dict[str, _Trace] = {}
+        self._kept_steps = 0
         self._given_up: set[str] = set()
         self._durations: DurationModel | None = None
         self._reading: asyncio.Task[DurationModel | None] | None = None
@@ -109,7 +117,7 @@ class RunRecorder:
         if run is None or run.started_at is None or rebalance.record.loaded_run is None:
             return
         if run.run_id in self._given_up:
-            self._traces.pop(run.run_id, None)
+            self._forget(run.run_id)
             return
         now, at, limits = self._clock.now(), self._clock.monotonic(), rebalance.desired.limits
         rpl = limits.parallel_replicas, limits.parallel_partitions, limits.parallel_leader_movements
@@ -147,13 +155,18 @@ class RunRecorder:
     def keep_ended(self) -> None:
         """Hand over the records of the runs that have ended since the last call, unless they have copied nothing."""
         for run_id in [run_id for run_id, trace in self._traces.items() if not _is_open(trace)]:
-            trace = self._traces.pop(run_id)
+            trace = self._traces[run_id]
             try:
                 record = self._record(trace)
                 if record.steps:
                     self._history.keep(record)
             except Exception:
                 log.exception("%s: its run is not in the history", trace.rebalance.desired.name)
+            self._forget(run_id)
+
+    def _forget(self, run_id: str) -> None:
+        if (trace := self._traces.pop(run_id, None)) is not None:
+            self._kept_steps -= len(trace.steps)
 
     def _begin(self, trace: _Trace, tp: TopicPartition, cluster: ClusterState, now: datetime) -> bool:
         """Whether it is a step that copies."""
@@ -181,9 +194,10 @@ class RunRecorder:
             copied += max(on_disk, planned) if arrived else on_disk  # sizes are read about every two seconds
         if not copied and not step.was_seen:
             return  # the order was not carried out
-        if len(trace.steps) >= MAX_STEPS:
+        if self._kept_steps >= self.most:
             trace.complete = False
             return
+        self._kept_steps += 1
         into = [rate for b in step.destinations if (rate := step.rates.on(b).follower) is not None]
         trace.steps.append(
             StepRecord(

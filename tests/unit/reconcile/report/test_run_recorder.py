@@ -6,12 +6,13 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from tests.fakes.shared_clusters import REF
 from tests.fakes.stopped_clock import NOON
 from tests.fakes.walked_operator import ONE_AT_A_TIME, SUSPENDED, SlowCluster, WalkedOperator, applied, flying
 
 from kafka_rebalance.model.duration_model import DurationModel
 from kafka_rebalance.model.topology import TopicPartition
-from kafka_rebalance.reconcile.report.run_recorder import RunRecorder
+from kafka_rebalance.reconcile.report.run_recorder import INLINE_STEPS, MAX_STEPS, RunRecorder
 
 
 async def ended(operator: WalkedOperator):
@@ -88,6 +89,29 @@ class TestNotAll:
         assert record.limits_changed
         assert record.parallel_partitions == 2
         assert min(record.steps, key=lambda step: step.started_at).rate_changed
+
+    async def test_of_very_many_steps_some_are_missing(self):
+        """All open runs of a cluster share the limit: its servers can show copies that begin and end without end."""
+        operator = await flying()
+        recorder = operator.engine._rounds._recorder
+        recorder.most = 1
+        record = await ended(operator)
+        assert (len(record.steps), record.complete) == (1, False)
+        assert recorder._kept_steps == 0
+
+    async def test_the_servers_of_an_inline_connection_have_a_lower_limit(self, world):
+        """A namespace may have 20 such clusters."""
+        for namespace, kafka in (("a", None), ("b", REF)):
+            world.servers[namespace] = world.real
+            if kafka:
+                world.real.cluster_id = "other"
+                world.connection()
+            world.create(namespace, **({"kafka": kafka} if kafka else {}), execution={"suspend": True})
+            world.see(namespace)
+            await world.until(lambda namespace=namespace: world.state(namespace) == "Suspended")
+        engines = world.supervisor._engines
+        limits = [engines.get(cluster).engine._rounds._recorder.most for cluster in ("c", "other")]
+        assert limits == [INLINE_STEPS, MAX_STEPS]
 
 
 class TestEnds:
