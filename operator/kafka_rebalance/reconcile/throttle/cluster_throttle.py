@@ -46,7 +46,7 @@ from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, B
 from kafka_rebalance.reconcile.state.assessment import ThrottleFindings
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.throttle.slices import MANY, computed
+from kafka_rebalance.reconcile.throttle.slices import computed, many_move
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle, claimable
 
@@ -230,7 +230,7 @@ class ClusterThrottle:
             return ThrottleRound(None, findings=found)
         foreign = self._others.foreign
         about = (rebalances, ruling, cluster, submitted, foreign, self._made)
-        claims = self._made = await computed(claims_of, *about, many=len(foreign) > MANY)
+        claims = self._made = await computed(claims_of, *about, many=many_move(rebalances, submitted, foreign))
         mode = Mode(ruling.spec.when_replication_throttled) if ruling is not None else Mode.ADDITIVE
         unaccounted = self._others.unaccounted
         with bound_contextvars(resource=", ".join(sorted(self._claims))):

@@ -1,10 +1,11 @@
 """Keeps the work for many lists of throttled replicas from blocking the event loop, which serves all clusters."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from kafka_rebalance.execution.reassignment_throttle import Claim
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 T = TypeVar("T")
 
@@ -16,6 +17,14 @@ _TOPICS_OF_A_SLICE = 100
 async def computed(work: Callable[..., T], *arguments: object, many: bool) -> T:
     """The result of this work, done in a thread if it is for ``many``. It changes nothing that others use."""
     return await asyncio.to_thread(work, *arguments) if many else work(*arguments)
+
+
+def many_move(
+    rebalances: Iterable[RebalanceView], submitted: Mapping[str, Collection[object]], foreign: Collection[object]
+) -> bool:
+    """Whether many partitions are in flight or about to be, those of other tools included. ``submitted``: by uid."""
+    counts = (len(r.assessment.judgement.since) + len(submitted.get(r.desired.uid, ())) for r in rebalances)
+    return len(foreign) + sum(counts) > MANY
 
 
 def are_many(claims: Mapping[str, Claim]) -> bool:

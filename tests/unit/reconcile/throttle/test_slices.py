@@ -1,0 +1,53 @@
+"""What is done off the event loop, and when."""
+
+import asyncio
+import threading
+from types import SimpleNamespace
+
+import pytest
+from tests.fakes.throttled_cluster import claim
+
+from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, Claim, Rates
+from kafka_rebalance.reconcile.throttle.slices import MANY, Slices, are_many, computed, many_move
+
+
+@pytest.mark.parametrize("many", [True, False])
+async def test_only_long_work_is_done_in_a_thread(many):
+    """A thread costs little, but more than the work for a few lists."""
+    thread = await computed(threading.current_thread, many=many)
+    assert (thread is threading.main_thread()) is not many
+
+
+@pytest.mark.parametrize(
+    ("flying", "ordered", "foreign", "many"),
+    [(0, 0, MANY, False), (0, 0, MANY + 1, True), (MANY, 1, 0, True), (1, MANY, 0, True), (100, 100, 100, False)],
+)
+def test_all_partitions_that_move_count(flying, ordered, foreign, many):
+    """A tenant may ask for any number of partitions at once, and its servers may show all of them in flight."""
+    assessment = SimpleNamespace(judgement=SimpleNamespace(since=dict.fromkeys(range(flying))))
+    rebalance = SimpleNamespace(assessment=assessment, desired=SimpleNamespace(uid="u"))
+    assert many_move([rebalance], {"u": range(ordered)}, range(foreign)) is many
+
+
+def test_all_entries_count():
+    """However few topics they are in."""
+    entries = {"t": {FOLLOWER_LIST: frozenset(f"{number}:1" for number in range(MANY + 1))}}
+    assert are_many({"a": Claim(Rates(1, 1), frozenset(), entries)})
+    assert not are_many(claim())
+
+
+async def test_a_long_loop_lets_others_go_on():
+    """Other tasks run while it is in progress."""
+    steps = []
+
+    async def other():
+        while len(steps) < 1000:
+            steps.append("other")
+            await asyncio.sleep(0)
+
+    slices, task = Slices(), asyncio.create_task(other())
+    for _ in range(1000):
+        await slices.next()
+        steps.append("mine")
+    assert "other" in steps[:200]
+    await task
