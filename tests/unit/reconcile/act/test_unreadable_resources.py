@@ -8,9 +8,10 @@ from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.stopped_clock import NOON, StoppedClock
 
 from kafka_rebalance.api.partly_valid import parse_partly_valid
-from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION, REBALANCES
-from kafka_rebalance.errors import Refused
+from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.model.run import Run
+from kafka_rebalance.reconcile.act import unreadable_resources
 from kafka_rebalance.reconcile.supervisor import Supervisor
 
 WHERE = (REBALANCES, "kafka", "r")
@@ -126,3 +127,36 @@ class TestDeleted:
         body["metadata"]["annotations"] = {LET_GO_ANNOTATION: "true"}
         world.supervisor.rebalance_seen(body, deleted=False)
         await world.until(lambda: WHERE not in world.kube.resources)
+
+
+class Busy(KubeInMemory):
+    """``busy``: how many of the next removals of a finalizer are refused."""
+
+    busy = 2
+
+    async def patch_finalizers(self, *arguments):
+        if self.busy:
+            self.busy -= 1
+            raise Transient("ApiServerBusy", "too many requests")
+        return await super().patch_finalizers(*arguments)
+
+
+class TestAnswerOfTheApiServer:
+    """The watch reports nothing more of the resource, so nothing else tries again."""
+
+    @pytest.fixture
+    def busy(self, world, monkeypatch):
+        monkeypatch.setattr(unreadable_resources, "_AGAIN_SECONDS", 0.01)
+        world.kube.__class__ = Busy
+        return world
+
+    async def test_the_finalizer_of_a_rebalance_is_removed_later(self, busy):
+        busy.seen(kafka={})
+        await busy.until(lambda: WHERE not in busy.kube.resources)
+
+    async def test_the_finalizer_of_a_throttle_is_removed_later(self, busy):
+        where = (REASSIGNMENT_THROTTLES, "kafka", "t")
+        metadata = {"name": "t", "namespace": "kafka", "uid": "u-2", "finalizers": [FINALIZER]}
+        busy.kube.create(where[0], {"metadata": metadata, "spec": {"kafka": {}}})
+        busy.supervisor.throttle_seen(busy.kube.delete(*where, NOON.isoformat()), deleted=False)
+        await busy.until(lambda: where not in busy.kube.resources)
