@@ -215,13 +215,15 @@ class KubeInMemory:
         """The requests of `Installation`: scale a Deployment, delete a Lease."""
         name = path.split("/")[-1]
         if (method, name) == ("PATCH", "scale"):
-            self.scaled.append(body["spec"]["replicas"])
-            if self.on_scale is not None:
-                await self.on_scale()
-        elif method == "DELETE" and "/leases/" in path:
-            del self.leases[name]
-        else:
+            if body:
+                self.scaled.append(body["spec"]["replicas"])
+                if self.on_scale is not None:
+                    await self.on_scale()
+            replicas = self.scaled[-1] if self.scaled else 1
+            return {"spec": {"replicas": replicas} if replicas else {}}
+        if (method, "/leases/" in path) != ("DELETE", True):
             raise AssertionError(f"{method} {path}")
+        del self.leases[name]
         return {}
 
     def _unless_finalized(self, plural, namespace, name):

@@ -116,6 +116,9 @@ class TestRetire:
             namespace.kubectl("patch", f"{plural}.kafkarebalance.dev", "a", "--type=merge", "-p",
                               '{"metadata":{"finalizers":null}}')  # fmt: skip
         assert namespace.kubectl("get", "deployment", "operator", "-o", "jsonpath={.spec.replicas}") == "0"
+        kube = KubeClient.connect(namespace.name, kubeconfig=str(namespace.cluster.admin_kubeconfig))
+        assert (await Installation(kube).replicas("operator"), await Installation(kube).replicas("none")) == (0, None)
+        await kube.close()
         assert namespace.kubectl("get", "leases", "-o", "name") == ""
 
     async def test_a_deletion_under_way_is_refused(self, namespace: Namespace) -> None:

@@ -52,14 +52,20 @@ class Installation:
 
     async def scale(self, deployment: str, replicas: int) -> bool:
         """Set the replicas of a Deployment. False if there is none of that name."""
+        return await self._scaled(deployment, {"spec": {"replicas": replicas}}) is not None
+
+    async def replicas(self, deployment: str) -> int | None:
+        """The replicas that are set of a Deployment; None if there is none of that name."""
+        found = await self._scaled(deployment, {})
+        return None if found is None else found["spec"].get("replicas", 0)  # the API server leaves out a zero
+
+    async def _scaled(self, deployment: str, patch: Json) -> Json | None:
+        """The scale after this patch. Also read by a patch: the uninstallation of the chart has no other right."""
         path = f"/apis/apps/v1/namespaces/{quote(self._kube.namespace)}/deployments/{quote(deployment)}/scale"
         try:
-            await self._kube.request(
-                "PATCH", path, {"spec": {"replicas": replicas}}, content_type="application/merge-patch+json"
-            )
+            return await self._kube.request("PATCH", path, patch, content_type="application/merge-patch+json")
         except NotFound:
-            return False
-        return True
+            return None
 
     async def remove_lease(self, name: str) -> bool:
         """Delete a Lease without a holder. False if it has one, or there is no Lease."""

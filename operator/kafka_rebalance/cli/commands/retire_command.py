@@ -19,7 +19,7 @@ import click
 from kafka_rebalance.cli.options.namespace_scope import in_words, watched_namespaces
 from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.cli.tables.phrases import counted
-from kafka_rebalance.errors import Permanent, Refused, Transient
+from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.kube.client import KubeClient
@@ -33,6 +33,8 @@ STOP_SECONDS = 120
 LET_GO_SECONDS = 15
 """How long the operator has to complete deletions without rollback: only it can close their runs."""
 _LOOK_SECONDS = 2.0
+_START_AGAIN_SECONDS = 60.0
+"""How long to try to start the operator again after a failure."""
 _ENDS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -135,7 +137,7 @@ async def _retire(order: Order, kube: KubeClient, own_namespace: str | None) -> 
 async def carry_out(order: Order, kube: KubeClient, fenced: KubeClient, holder: LeaseHolder) -> None:
     """Carry out the order. ``fenced`` writes only while ``holder`` holds the lease."""
     looking = Retirement(kube, order.namespaces)
-    remains = await _ready_to_go(order, looking)
+    remains = await _ready_to_go(order, looking, kube)
     if order.under_way is UnderWay.LEAVE and await _leader(kube):
         await looking.order_let_go(remains.deleting, LET_GO_SECONDS)
     async with _stopped(order, kube, holder):
@@ -151,12 +153,16 @@ async def carry_out(order: Order, kube: KubeClient, fenced: KubeClient, holder: 
         await Installation(kube).remove_lease(LEASE_NAME)
 
 
-async def _ready_to_go(order: Order, looking: Retirement) -> Remains:
+async def _ready_to_go(order: Order, looking: Retirement, kube: KubeClient) -> Remains:
     """Read the resources; with --under-way wait, until no rebalance is running."""
     until = time.monotonic() + order.timeout_seconds
+    warned = False
     reported: tuple[str, ...] = ()
     while True:
         remains = await looking.look()
+        if remains.under_way and not warned:
+            await _warn_if_stopped(order, kube)
+            warned = True
         left = until - time.monotonic()
         if order.under_way is not UnderWay.WAIT or not remains.under_way or left <= 0:
             _judge(order, remains)
@@ -165,6 +171,17 @@ async def _ready_to_go(order: Order, looking: Retirement) -> Remains:
             click.echo(f"waiting: {'; '.join(remains.under_way)}", err=True)
             reported = remains.under_way
         await asyncio.sleep(min(_LOOK_SECONDS, left))
+
+
+async def _warn_if_stopped(order: Order, kube: KubeClient) -> None:
+    """Say so if no operator ends what is under way: an earlier ``retire`` may have been killed after it stopped it."""
+    if not order.deployment:
+        return
+    with suppress(RebalanceError):  # what is under way is refused all the same
+        if await Installation(kube).replicas(order.deployment) == 0:
+            start = _start_by_hand(kube.namespace, order.deployment, order.replicas)
+            name = f"{kube.namespace}/{order.deployment}"
+            click.echo(f"Deployment {name} has no replicas. To start it: {start}", err=True)
 
 
 def _judge(order: Order, remains: Remains) -> None:
@@ -201,10 +218,33 @@ async def _stopped(order: Order, kube: KubeClient, holder: LeaseHolder) -> Async
             await asyncio.gather(keeping, return_exceptions=True)
             await holder.release()
     except BaseException:
-        if order.deployment and await installation.scale(order.deployment, order.replicas):
-            name = f"{kube.namespace}/{order.deployment}"
-            click.echo(f"Deployment {name} has {counted(order.replicas, 'replica')} again", err=True)
+        if order.deployment:
+            await _start_again(installation, kube.namespace, order.deployment, order.replicas)
         raise
+
+
+async def _start_again(installation: Installation, namespace: str, deployment: str, replicas: int) -> None:
+    """Scale the Deployment up. If the API server does not answer, which may be why the command failed, try again."""
+    until, told = time.monotonic() + _START_AGAIN_SECONDS, False
+    while True:
+        try:
+            found = await installation.scale(deployment, replicas)
+        except RebalanceError as error:
+            if not told:
+                start = _start_by_hand(namespace, deployment, replicas)
+                click.echo(f"the operator is not started again yet ({error.message}). By hand: {start}", err=True)
+                told = True
+            if not isinstance(error, Transient) or time.monotonic() >= until:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+        else:
+            if found:
+                click.echo(f"Deployment {namespace}/{deployment} has {counted(replicas, 'replica')} again", err=True)
+            return
+
+
+def _start_by_hand(namespace: str, deployment: str, replicas: int) -> str:
+    return f"kubectl scale -n {namespace} deployment/{deployment} --replicas={replicas}"
 
 
 async def _take_over(kube: KubeClient, holder: LeaseHolder) -> None:

@@ -195,6 +195,17 @@ class TestUnderWay:
             await world.retire(UnderWay.WAIT, timeout_seconds=0)
         assert world.kube.scaled == []
 
+    @pytest.mark.parametrize("under_way", [UnderWay.REFUSE, UnderWay.WAIT])
+    async def test_the_operator_is_stopped_already(self, world, under_way, capsys):
+        """For example, by a Job that was killed: nothing ends what is under way. It may be stopped on purpose."""
+        world.resource("a", FINALIZER)
+        await world.run("a")
+        world.kube.scaled = [0]
+        with pytest.raises(Refused, match="is running"):
+            await world.retire(under_way)
+        assert "kubectl scale -n kafka-rebalance deployment/operator --replicas=2" in capsys.readouterr().err
+        assert world.kube.scaled == [0]
+
     async def test_leave(self, world):
         """Then the resource can be deleted; run and records stay for the next operator."""
         world.resource("a", FINALIZER)
@@ -255,6 +266,31 @@ class TestTrouble:
         said = capsys.readouterr().err
         assert "waiting until stubborn has released lease" in said
         assert said.endswith(" has 2 replicas again\n")
+
+    @pytest.mark.parametrize(("failures", "seconds", "started"), [(3, 3600.0, True), (10**9, 0.0, False)])
+    async def test_the_api_server_does_not_answer(self, world, monkeypatch, capsys, failures, seconds, started):
+        """That is why the command fails, and the operator must not stay stopped because of it."""
+        monkeypatch.setattr(module, "_START_AGAIN_SECONDS", seconds)
+        monkeypatch.setattr(module, "_LOOK_SECONDS", 0.01)
+        world.resource("a", FINALIZER)
+        left = []
+
+        async def away(*_):
+            raise Transient("ApiServerUnreachable", "no answer")
+
+        async def scaled():
+            if world.kube.scaled[-1] and len(left) < failures:
+                left.append(1)
+                raise Transient("ApiServerUnreachable", "no answer to scale")
+
+        world.kube.on_scale = scaled
+        world.kube.patch_finalizers = away
+        with pytest.raises(Transient, match=r"no answer$"):
+            await world.retire()
+        assert world.kube.scaled == [0, 2, 2, 2, 2][: 5 if started else 2]
+        said = capsys.readouterr().err
+        assert ("has 2 replicas again" in said) is started
+        assert said.count("kubectl scale -n kafka-rebalance deployment/operator --replicas=2") == 1
 
     async def test_a_deployment_that_is_not_there(self, world, monkeypatch, capsys):
         """Nothing was stopped, so nothing was started again."""
