@@ -95,6 +95,27 @@ class TestInheritance:
         await operator.until_true(lambda: not operator.exists("new"))
         assert kafka.lists("t")[0] == [4, 2, 3]
 
+    @pytest.mark.parametrize("sent", [True, False])
+    async def test_of_two_runs_of_which_the_first_has_sent_nothing(self, half_moved, sent):
+        """The new one is deleted before it has a plan: what the second has moved is moved back."""
+        operator, kafka = half_moved, half_moved.kafka
+        runs, plans = RunStore(operator.kube), PlanStore(operator.kube)
+        operator.delete()
+        operator.apply_another(**SPEC)
+        await operator.until_true(lambda: not operator.exists("r"))
+        old = await runs.load("u-1")
+        stored = await plans.load("u-1", old.plan_hash)
+        await plans.save("u-0", old.plan_hash, "c", stored.plan, operator.clock.at)
+        first = replace(old, uid="u-0", name="first", opened_at=old.opened_at - timedelta(hours=1))
+        if sent:
+            await OriginStore(operator.kube).replace("u-0", first.run_id, ())
+        await runs.save(first if sent else replace(first, started_at=None))
+        operator.restart()
+        kafka.arrive()
+        operator.delete_another()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert kafka.lists("t") == BEFORE
+
     async def test_reaches_an_heir_that_was_planned_by_a_faster_clock(self, half_moved):
         """Its plan seems to be younger than the end of the run that it takes over. Another operator ends that run."""
         operator, kafka = half_moved, half_moved.kafka
