@@ -120,12 +120,13 @@ class Lifecycle(RunRecords):
         closed = replace(closed, last_success=None) if rebalance.record.may_have_sent else closed
         self._in_doubt(rebalance)
         await self._stores.runs.save(closed)
+        rebalance.record = replace(rebalance.record, was_read=True)
         if closed.last_success is not run.last_success:
             await self._forget_older(rebalance, closed)
         if rebalance.desired.deleting:
             await self._resources.announce(rebalance, outcome)
         # Without an await from here on: a closed run whose plan is still loaded would be cancelled.
-        rebalance.record = replace(rebalance.record, run=closed, was_read=True)
+        rebalance.record = replace(rebalance.record, run=closed)
         log.info("%s: %s (%d partitions left alone)", rebalance.name, outcome, len(skipped_partitions(rebalance)))
         self._put_plan_away(rebalance)
 
