@@ -326,7 +326,7 @@ class Judge:
             self.world.note(f"{name} is {reason}: {message(body)[:300]}")
             if reason in {"Succeeded", "NothingToDo"}:
                 self.emptied.update(body["spec"].get("brokers", {}).get("decommission", ()))
-            if reason == "Succeeded":
+            if reason == "Succeeded" and self.statuses.newly_succeeded(body):
                 self._arrived(uid, body)
 
     def _arrived(self, uid, body):

@@ -11,6 +11,7 @@ from tests.simulation.process_events import ProcessEvents
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES, UNDO_ANNOTATION
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES, REPLICATION_RATES
 
+_OPEN_RUNS = re.compile(r"runs are open \(([^)]*)")
 _WAITS_FOR = re.compile("waits for ([^/]+)/([^,]+),")
 
 
@@ -58,14 +59,23 @@ class Scenario:
     def waits_for_good(self, body, reason):
         """Whether nothing will happen for the resource, and it says why: it is held up, or queued behind one that is.
 
-        Those between the two need not be held up by the same thing.
+        Those between the two need not be held up by the same thing. Nor does a cluster get another owner before the
+        runs have ended that are open there.
         """
+        if reason == "ClusterIdCollision":
+            return any(self.held_up_for_good(run, ready(run)) for run in self._open_runs(message(body)))
         first = self._first_of_the_queue(body) if reason == "Queued" else body
         return first is not None and self.held_up_for_good(first, ready(first))
 
     def held_up_for_good(self, _body, reason):
         """A rebalance keeps its place in the queue while a rate of others refuses its copies."""
         return reason == "ReplicationThrottleLower"
+
+    def _open_runs(self, said):
+        """The rebalances whose open runs the message names."""
+        found = _OPEN_RUNS.search(said)
+        keys = [(REBALANCES, *name) for name in re.findall("([^ ,/]+)/([^ ,/]+)", found[1])] if found else ()
+        return [self.world.kube.resources[key] for key in keys if key in self.world.kube.resources]
 
     def _first_of_the_queue(self, body):
         """Whom a queued rebalance waits for in the end, by the names in the messages; None if nobody is there."""

@@ -33,6 +33,8 @@ class StatusJudge:
         """The uids whose brokers are said to be drained."""
         self._proved = set()
         """By uid, the end of each run whose status has said so. A late write of an older status may be corrected."""
+        self._succeeded = set()
+        """The same for successes."""
         self._leaving = {}
         """By uid and generation of the spec, the brokers to be emptied."""
 
@@ -95,6 +97,13 @@ class StatusJudge:
             return True
         brokers = {*before, *state.replicas, *(row.target if row is not None else ())}
         return not brokers.isdisjoint(self.judge.deaths) or self.judge.log_dirs.by_another(tp, run.successor)
+
+    def newly_succeeded(self, body):
+        """Whether the status says of this run for the first time that it has succeeded."""
+        end = body["metadata"]["uid"], body["status"].get("completedAt")
+        said = end in self._succeeded
+        self._succeeded.add(end)
+        return not said
 
     def _drained(self, body):
         """At the moment when the condition becomes true, for the spec that the status is of."""

@@ -1,4 +1,7 @@
-"""The judge looks at what ``Drained`` claims when it becomes true, for the spec that the status is of."""
+"""The judge looks at what ``Drained`` claims when it becomes true, for the spec that the status is of.
+
+Of successes too, the late write of an older status may be corrected.
+"""
 
 from types import SimpleNamespace
 
@@ -51,3 +54,10 @@ def test_again_after_the_late_write_of_an_older_status():
     assert reported.says(True) == []
     reported.says(False, end=None)
     assert reported.says(True, end="12:05") == ["a says that [4] are drained, and t-0 is on (4,)"]
+
+
+def test_a_success_is_new_once_for_each_run():
+    """Seed 371: another rebalance moved a partition between the success and its repetition."""
+    reported = Reported(1)
+    bodies = [reported._body(1, {"completedAt": end}) for end in ("12:00", "12:00", "12:05")]
+    assert [reported.statuses.newly_succeeded(body) for body in bodies] == [True, False, True]

@@ -50,5 +50,12 @@ def test_behind_a_rebalance_whose_copies_a_rate_of_others_refuses():
     assert waiting(states, denied=()) == {"r1", "r2", "r3"}
 
 
+@pytest.mark.parametrize(("topics", "held_up"), [("t.*", {"prod", "r1"}), ("t1", set())])
+def test_an_owner_for_whose_cluster_a_run_is_open(topics, held_up):
+    """The run is held up for good, so the cluster gets no other owner (seed 1440)."""
+    owner = ("ClusterIdCollision", "it is not known where it leads. Runs are elsewhere, and runs are open (a/r1, a/r9)")
+    assert waiting({"r1": ([topics], FORBIDDEN), "prod": (["u"], owner)}) == held_up
+
+
 def test_every_topic_may_be_read():
     assert waiting({"r1": (["t.*"], FORBIDDEN), "r2": (["t.*"], behind("r1"))}, denied=()) == set()

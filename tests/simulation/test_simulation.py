@@ -55,6 +55,7 @@ FAILED_ONCE_WITH_MORE_FAULTS = {
     622: "the end of a run was not reported again after a problem, because its cluster had got another owner",
     815: "the judge: a copy that others had redirected counted for a limit",
     1488: "the same as 314",
+    1440: "the judge: a cluster gets no other owner while a run that is held up for good is open there",
     1715: "the simulation: others did not repeat the cancellation of a stuck reassignment that Kafka had refused",
 }
 FAILED_ONCE_WITH_OVERLAPPING = {
@@ -71,6 +72,7 @@ FAILED_ONCE_WITH_OVERLAPPING = {
     401060: "the judge: the origin of a partition is given up if another rebalance has moved the partition since",
     3024: "a plan that only drops replicas copied without a throttle after others had moved one of its partitions",
     500279: "the judge: a call of an abandoned run was executed after its end",
+    371: "the judge: the late write of an older status is corrected after another rebalance has moved a partition",
     1563: "a null was sent although the second look at another partition of its topic showed that it may not be",
     1709: "a rollback went on after its hand-over had been recorded without an answer",
     500453: "the judge: others are queued behind a rebalance whose copies a rate of other tools refuses",
