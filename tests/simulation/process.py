@@ -294,12 +294,15 @@ class KafkaOf:
 
     async def describe_partitions(self, topics=None, listed=None):
         """Two sources, no snapshot, as the adapter: the controller's listing, then the metadata of a broker."""
+        began = self._process.world.loop.now
         listed = await self._read("list_reassignments") if listed is None else listed
         states = await self._read("metadata", topics)
         for tp in listed.keys() & states.keys():
             row = listed[tp]
             states[tp] = self._kafka.merged(states[tp], row)
-        self._process.read.update({tp: (state, self._process.world.loop.now) for tp, state in states.items()})
+        now, read = self._process.world.loop.now, self._process.read
+        # A plan is made beside the rounds: if a round has read a partition since that began, its orders are based on that.
+        read.update({tp: (state, now) for tp, state in states.items() if tp not in read or read[tp][1] <= began})
         return states
 
     async def topic_ids(self, topics=None):
