@@ -301,7 +301,7 @@ class KafkaOf:
             row = listed[tp]
             states[tp] = self._kafka.merged(states[tp], row)
         now, read = self._process.world.loop.now, self._process.read
-        # A plan is made beside the rounds: if a round has read a partition since that began, its orders are based on that.
+        # A plan is made beside the rounds: orders are based on what a round has read since that began.
         read.update({tp: (state, now) for tp, state in states.items() if tp not in read or read[tp][1] <= began})
         return states
 

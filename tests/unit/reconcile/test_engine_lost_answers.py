@@ -69,6 +69,15 @@ async def test_a_run_whose_start_is_stored_is_no_heir(monkeypatch, held):
     assert [sorted(held) for held in kafka.lists("t")] == BEFORE
 
 
+async def test_a_success_that_is_stored_is_reported(monkeypatch):
+    """The problem of its record is over once the record is read."""
+    operator = OperatorInMemory(KafkaInMemory((1, 2), t=[[1], [1], [1], [1]]))
+    lost = lose_one(monkeypatch, lambda run: run.outcome is RunOutcome.SUCCEEDED, lambda: None)
+    operator.apply()
+    await operator.until("Succeeded")
+    assert lost
+
+
 async def test_a_rollback_that_was_handed_over_moves_nothing_any_more(monkeypatch):
     """Its heir is deleted meanwhile: that one goes back, and the first one is let go (overlapping seed 1709)."""
     operator = await renamed_half_way()

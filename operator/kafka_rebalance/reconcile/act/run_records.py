@@ -61,8 +61,8 @@ class RunRecords(Problems):
             self._put_plan_away(rebalance)  # of what was read before
             was_read = stored is not None or bool(self._cluster_id)
             rebalance.record = replace(rebalance.record, run=run, was_read=was_read)
-            if run is not None and run.open:
-                rebalance.memory = replace(rebalance.memory, problem=None)  # a problem of its start is over
+            if run is not None:
+                rebalance.memory = replace(rebalance.memory, problem=None)  # a problem of its start or end is over
 
     def _known(self, rebalance: Rebalance) -> bool:
         """Whether the record is read. The annotation of a resource counts only in one Kafka cluster."""
