@@ -10,6 +10,7 @@ from tests.kube.namespaces import Namespace, body, resource
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.app.resource_watch import Watch
 from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.object_json import read_object_json
 
 pytestmark = pytest.mark.apiserver
 
@@ -43,6 +44,16 @@ async def test_the_client(stored: Namespace, client: KubeClient) -> None:
     assert alone is not None
     assert alone["spec"] == found["deep"]["spec"] == found["other"]["spec"]
     assert "user" in {row["manager"] for row in alone["metadata"]["managedFields"]}
+
+
+def test_the_form_of_lists(stored: Namespace) -> None:
+    """The items are found before they are parsed: all of them together may take too much memory."""
+    path = f"/apis/kafkarebalance.dev/v1alpha1/namespaces/{stored.name}/{REBALANCES}"
+    answer = stored.kubectl("get", "--raw", path).encode()
+    found: list[object] = []
+    with pytest.raises(ValueError, match="Extra data"):
+        read_object_json(answer + b"}", found.append)
+    assert len(found) == 2
 
 
 async def test_the_watch(stored: Namespace, monkeypatch: pytest.MonkeyPatch) -> None:

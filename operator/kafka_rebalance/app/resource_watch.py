@@ -21,7 +21,7 @@ from kopf._cogs.clients.errors import APINotFoundError
 from kopf._cogs.structs.references import Insights
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, GROUP, REASSIGNMENT_THROTTLES, REBALANCES, VERSION
-from kafka_rebalance.kube.object_json import read_object_json
+from kafka_rebalance.kube.object_json import read_object_json, without_ballast
 
 log = logging.getLogger(__name__)
 
@@ -146,15 +146,20 @@ def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
 def _read_whatever_is_stored() -> None:
     """Let kopf read objects that are nested too deeply for the standard library, in lists and in events.
 
-    kopf has no setting for this, and terminates when it cannot read such an object.
+    kopf has no setting for this, and terminates when it cannot read such an object. It also gets no metadata that the
+    operator does not read: it keeps a page of a list, and all events of an object that it has not handled yet.
     """
 
     async def get(url: str, **options: Any) -> Any:
         async with await api.request(method="get", url=url, **options) as response:
-            return read_object_json(await response.read())
+            return read_object_json(await response.read(), without_ballast)
+
+    def event(text: str) -> Any:
+        found = read_object_json(text.encode())
+        return {**found, "object": without_ballast(found["object"])}
 
     api.get = get
-    parser = SimpleNamespace(loads=lambda text: read_object_json(text.encode()))
+    parser = SimpleNamespace(loads=event)
     api.json = parser  # type: ignore[attr-defined, assignment]
 
 
@@ -167,8 +172,8 @@ def _settings(*, clusterwide: bool) -> kopf.OperatorSettings:
     settings.watching.server_timeout = 300
     settings.watching.client_timeout = 330
     settings.watching.connect_timeout = 10
-    # Users may fill each resource up to 1.5 MB, and kopf would read all at once.
-    settings.watching.chunk_size = 50
+    # Users may fill each resource up to 1.5 MB, and kopf would read all at once. It lists all kinds at the same time.
+    settings.watching.chunk_size = 20
     settings.networking.error_backoffs = [0.5, 1, 2, 4, 8]
     # Not the name of our finalizer: kopf removes its own wherever it does not need it.
     settings.persistence.finalizer = f"{GROUP}/kopf-unused"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
 from kafka_rebalance.api.fields import format_time
-from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, VERSION, ObjectMeta, own_annotations
+from kafka_rebalance.api.v1alpha1 import API_VERSION, GROUP, VERSION, ObjectMeta
 from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.heartbeat import beat
 from kafka_rebalance.kube import access
@@ -30,7 +30,7 @@ from kafka_rebalance.kube.api_errors import (
     from_response,
     unreachable,
 )
-from kafka_rebalance.kube.object_json import read_object_json
+from kafka_rebalance.kube.object_json import read_object_json, without_ballast
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.reasons import Reason
 
@@ -45,8 +45,8 @@ _THREADS = 8
 _MERGE_PATCH = "application/merge-patch+json"
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _MAX_EVENT_MESSAGE = 1024
-_PAGE = 50
-_READ_METADATA = frozenset(field.alias for field in ObjectMeta.model_fields.values())
+_PAGE = 20
+"""Resources that are read at once: users may fill each up to 1.5 MB."""
 
 
 def operator_namespace(chosen: str | None = None) -> str:
@@ -99,13 +99,14 @@ class KubeClient:
     async def list_resources(self, plural: str, namespace: str | None = None) -> list[Json]:
         """All resources of one kind, in one namespace or in all, without the metadata that ``ObjectMeta`` ignores.
 
-        Pages are read one after the other, because users may fill each resource up to 1.5 MB.
+        Pages are read one after the other, and so are the resources of a page: all together would take too much memory.
         """
         items: list[Json] = []
         query = {"limit": str(_PAGE)}
         while True:
-            page = await self._json("GET", f"{_resource(plural, namespace)}?{urlencode(query)}")
-            items += map(_without_ballast, page["items"])
+            path = f"{_resource(plural, namespace)}?{urlencode(query)}"
+            page = await self._json("GET", path, kept=without_ballast)
+            items += page["items"]
             if not (more := page["metadata"].get("continue")):
                 return items
             query["continue"] = more
@@ -333,16 +334,25 @@ class KubeClient:
         content_type: str = "application/json",
         labels: Mapping[str, str] | None = None,
         accept: str = "application/json",
+        kept: Callable[[Any], Any] | None = None,
     ) -> Json:
         if labels:
             path += "?" + urlencode({"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())})
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._threads, self._call, method, path, body, content_type, accept)
+            return await loop.run_in_executor(self._threads, self._call, method, path, body, content_type, accept, kept)
         finally:
             beat()
 
-    def _call(self, method: str, path: str, body: Mapping[str, Any] | None, content_type: str, accept: str) -> Json:
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        content_type: str,
+        accept: str,
+        kept: Callable[[Any], Any] | None,
+    ) -> Json:
         from kubernetes.client import ApiException
         from urllib3.exceptions import HTTPError
 
@@ -361,17 +371,10 @@ class KubeClient:
         if not 200 <= answer.status < 300:
             raise from_response(what, answer.status, data)
         try:
-            parsed: Json = read_object_json(data)
+            parsed: Json = read_object_json(data, kept)
         except ValueError as error:
             raise unreachable(what, self._api.configuration.host, error, "answers without JSON: a proxy?") from error
         return parsed
-
-
-def _without_ballast(body: Json) -> Json:
-    metadata = {name: value for name, value in body["metadata"].items() if name in _READ_METADATA}
-    if "annotations" in metadata:
-        metadata["annotations"] = own_annotations(metadata["annotations"])
-    return {**body, "metadata": metadata}
 
 
 def _resource(plural: str, namespace: str | None, name: str = "") -> str:

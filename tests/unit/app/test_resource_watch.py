@@ -1,11 +1,13 @@
 """The watch thread: a blocked event loop is detected from outside."""
 
 import asyncio
+import json
 import threading
 
 import kopf
 import pytest
 from e2e.bench.waiting import wait_until
+from kopf._cogs.clients import api
 from kopf._cogs.clients.errors import APIForbiddenError, APINotFoundError
 from kopf._cogs.structs.references import Resource
 
@@ -111,3 +113,39 @@ class TestLogin:
         other = kopf.ConnectionInfo(server="https://elsewhere")
         monkeypatch.setattr(kopf, "login_with_kubeconfig", lambda **_: other)
         assert login() is other
+
+
+async def test_what_kopf_reads(kopf_does, monkeypatch):
+    """Neither in lists nor in events metadata that the operator does not read: users choose its size."""
+    monkeypatch.setattr(api, "get", api.get)
+    monkeypatch.setattr(api, "json", api.json)
+    metadata = {"name": "r", "finalizers": ["f"]}
+    stored = {"kind": "KafkaRebalance", "metadata": {**metadata, "labels": {"l": "x"}, "managedFields": [{"f:a": {}}]}}
+    page = {"apiVersion": "v1", "items": [stored, stored], "kind": "L", "metadata": {"resourceVersion": "1"}}
+    read = []
+
+    class Answer:
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *_):
+            pass
+
+        async def read(self):
+            return json.dumps(page, separators=(",", ":")).encode()
+
+    async def request(**_):
+        return Answer()
+
+    async def look():
+        read.append(await api.get(url="", settings=None, logger=None))
+        read.append(api.json.loads(json.dumps({"type": "ADDED", "object": stored})))
+
+    monkeypatch.setattr(api, "request", request)
+    kopf_does(look)
+    watch = Watch((), print)
+    watch.start()
+    await watch.ready.wait()
+    await watch.stop()
+    kept = {"kind": "KafkaRebalance", "metadata": metadata}
+    assert read == [{**page, "items": [kept, kept]}, {"type": "ADDED", "object": kept}]

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import threading
+import tracemalloc
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -73,7 +74,7 @@ class Pages(BaseHTTPRequestHandler):
     def do_GET(self):
         asked = parse_qs(urlsplit(self.path).query)
         number, more = (2, "") if "continue" in asked else (1, "next")
-        assert asked["limit"] == ["50"]
+        assert asked["limit"] == ["20"]
         annotations = {"other": "x" * 250_000, COMPLETED_ANNOTATION: "x" * 5_000}
         metadata = {"name": f"r{number}", "labels": {"l": "x"}, "managedFields": [{}], "annotations": annotations}
         page = {"metadata": {"continue": more}, "items": [{"metadata": metadata, "spec": {"a": 1}}]}
@@ -95,6 +96,38 @@ async def test_a_list():
     assert first["metadata"].keys() == {"name", "annotations"}
     assert first["spec"] == {"a": 1}
     assert first["metadata"]["annotations"] == {COMPLETED_ANNOTATION: "x" * (MAX_TEXT + 1)}
+
+
+FIELDS = ",".join(f'"f:{number}":{{}}' for number in range(20_000))
+WIDE = "".join(f',{{"metadata":{{"managedFields":[{{{FIELDS}}}],"name":"r{number}"}}}}' for number in range(20))[1:]
+
+
+class WidePage(BaseHTTPRequestHandler):
+    """A page of resources with thousands of managed fields each, as the API server writes it."""
+
+    page = f'{{"apiVersion":"v1","items":[{WIDE}],"kind":"L","metadata":{{"continue":""}}}}'.encode()
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.page)
+
+    def log_message(self, *_):
+        pass
+
+
+async def test_the_memory_for_a_list():
+    """The values of one resource are freed before those of the next are made: users choose how many there are."""
+    with answering(WidePage) as address:
+        kube = KubeClient(client.Configuration(host=address), "kafka-rebalance")
+        await kube.list_resources("kafkarebalances")
+        tracemalloc.start()
+        found = await kube.list_resources("kafkarebalances")
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        await kube.close()
+    assert [row["metadata"] for row in found] == [{"name": f"r{number}"} for number in range(20)]
+    assert most < 4 * len(WidePage.page)
 
 
 class TestNotFound:

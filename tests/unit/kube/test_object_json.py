@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kafka_rebalance.kube.object_json import MAX_DEPTH, read_object_json
+from kafka_rebalance.kube.object_json import MAX_DEPTH, read_object_json, without_ballast
 
 
 def nested(depth, inner="{}"):
@@ -50,3 +50,37 @@ def test_no_json(text):
 def test_a_lone_surrogate():
     """As the standard library reads it."""
     assert read_object_json(b'{"a": "\\ud800"}') == {"a": "\ud800"}
+
+
+def test_items_one_after_the_other():
+    """As the API server writes lists: of resources in this order, of its own kinds with the metadata first."""
+    items = [{"a": {"b": [{}, 1, '"}]{[\\']}}, {}, {"c": [[], {"d": {"e": []}}]}]
+    ours = {"apiVersion": "v1", "items": items, "kind": "L", "metadata": {"continue": "x"}}
+    theirs = {"kind": "L", "apiVersion": "v1", "metadata": {"continue": "x"}, "items": items}
+    for document in (ours, theirs, {**ours, "items": []}, {"groups": [{}]}):
+        for separators in ((",", ":"), None):
+            seen = []
+            text = json.dumps(document, separators=separators)
+            assert read_object_json(text.encode(), lambda item, seen=seen: seen.append(item) or item) == document
+            assert seen == document.get("items", [])
+
+
+def test_a_deep_item():
+    """The others are read."""
+    text = f'{{"apiVersion":"v1","items":[{{"m":{nested(5000)}}},{{"b":2}}],"kind":"L"}}'
+    assert [item.keys() for item in read_object_json(text.encode(), lambda item: item)["items"]] == [{"m"}, {"b"}]
+
+
+@pytest.mark.parametrize(
+    "rest", ["", "{", '{"a":"', '{"a":1}', '{"a":1},', '{"a":1},2]}', '{"a":1}{"a":1}]}', '{"a"]}]}']
+)
+def test_no_list(rest):
+    with pytest.raises(ValueError):  # noqa: PT011 - the parsers' own
+        read_object_json(f'{{"apiVersion":"v1","items":[{rest}'.encode(), lambda item: item)
+
+
+def test_without_ballast():
+    body = {"metadata": {"name": "r", "labels": {}, "annotations": {"other": "x"}}, "spec": {"labels": {}}}
+    assert without_ballast(body) == {"metadata": {"name": "r", "annotations": {}}, "spec": {"labels": {}}}
+    assert without_ballast({"kind": "Status", "metadata": None}) == {"kind": "Status", "metadata": None}
+    assert without_ballast([1]) == [1]
