@@ -10,6 +10,7 @@ from structlog.contextvars import bound_contextvars
 
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.execution.windows import WindowClock
 from kafka_rebalance.heartbeat import heard_by
 from kafka_rebalance.kafka.least_permissions import MissingPermission
 from kafka_rebalance.kafka.ports import ClusterInfo
@@ -64,6 +65,11 @@ class ClusterEngine:
     def missing_permissions(self) -> tuple[MissingPermission, ...]:
         """What the client is not permitted to do, as of the last answer."""
         return self._rounds.missing_permissions
+
+    @property
+    def windows(self) -> WindowClock:
+        """What the rounds know of maintenance windows."""
+        return self._rounds.windows
 
     @property
     def figures(self) -> ClusterFigures:

@@ -122,7 +122,8 @@ class Engines:
             for uid, rebalance in connection.rebalances.items():
                 engine = connection.placed.get(uid)
                 cluster_id = engine.cluster_id if engine is not None else connection.cluster_id
-                yield from rebalance_samples(cluster_id, rebalance, now, monotonic)
+                windows = engine.windows if engine is not None else None
+                yield from rebalance_samples(cluster_id, rebalance, now, monotonic, windows)
 
     async def stop(self) -> None:
         """End all engines at a safe point: between two calls."""

@@ -94,7 +94,7 @@ class Rounds:
         self._judges = Judges(self._lifecycle, self._observer, self.rebalances, clock)
         self._log_dirs = LogDirCalls(admin, self.rebalances, self._lifecycle, stores, clock)
         self._selected = SelectedPartitions(turn)
-        self._windows = WindowClock()
+        self.windows = WindowClock()
         self._turns = Turns(clock)
         self._sending = Sending(
             admin, self.rebalances, self.throttle, self._lifecycle, stores, self._observer, self._judges,
@@ -278,7 +278,7 @@ class Rounds:
         unhealthy, partitions = vitals.partitions, look.observation.cluster.partitions
         moving = frozenset(tp for r in opened for tp in exempt_from_health_gate(r, unhealthy, partitions))
         block_inputs = BlockInputs(
-            now, vitals, moving, self.throttle.throttles, self._awaited, self._windows, stopped=self.stopped
+            now, vitals, moving, self.throttle.throttles, self._awaited, self.windows, stopped=self.stopped
         )
 
         async def decide(rebalance: Rebalance) -> None:

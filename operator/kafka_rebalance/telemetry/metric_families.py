@@ -82,7 +82,12 @@ _FAMILIES = (
         (*RESOURCE, "bound"),
     ),
     Family("last_progress_timestamp_seconds", "When the open run last advanced, as a Unix time.", RESOURCE),
-    Family("window_end_timestamp_seconds", "When the open window closes, as a Unix time.", RESOURCE),
+    Family(
+        "window_end_timestamp_seconds",
+        "When the open window closes, as a Unix time. Absent if that is more than two days away, or more than an hour "
+        "for windows that open thousands of times.",
+        RESOURCE,
+    ),
     # One Kafka cluster
     Family("brokers", "Live brokers of the Kafka cluster.", CLUSTER),
     Family("rounds_total", "Rounds of the engine by outcome: ok or failed.", (*CLUSTER, "outcome"), MetricKind.COUNTER),

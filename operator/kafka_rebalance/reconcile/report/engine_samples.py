@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
-from kafka_rebalance.execution.windows import Open, window_at
+from kafka_rebalance.execution.windows import Open, WindowClock
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.report.ready_state import ready_reason
 from kafka_rebalance.reconcile.state.assessment import Assessment
@@ -77,8 +77,13 @@ def cluster_samples(figures: ClusterFigures) -> Iterator[Sample]:
     yield Sample("missing_permissions", cluster, figures.missing_permissions)
 
 
-def rebalance_samples(cluster_id: str, rebalance: RebalanceView, now: datetime, monotonic: float) -> Iterator[Sample]:
-    """The metrics of one KafkaRebalance; of the last run, while it is open. Times are those of the scrape."""
+def rebalance_samples(
+    cluster_id: str, rebalance: RebalanceView, now: datetime, monotonic: float, windows: WindowClock | None
+) -> Iterator[Sample]:
+    """The metrics of one KafkaRebalance; of the last run, while it is open. Times are those of the scrape.
+
+    ``windows``: those that the rounds have looked at; None: no cluster is known.
+    """
     metadata, memory = rebalance.desired.metadata, rebalance.memory
     labels = (cluster_id, metadata.namespace, metadata.name)
     status = memory.built or rebalance.desired.status
@@ -99,7 +104,8 @@ def rebalance_samples(cluster_id: str, rebalance: RebalanceView, now: datetime, 
             yield Sample("started_timestamp_seconds", labels, started_at.timestamp())
         yield from _of_assessment(labels, rebalance.assessment)
         yield from _of_advance(labels, rebalance.assessment, opened, now, monotonic)
-        yield from _of_windows(labels, rebalance, now)
+        if windows is not None:
+            yield from _of_windows(labels, rebalance, now, windows)
 
 
 def _of_assessment(labels: tuple[str, ...], found: Assessment) -> Iterator[Sample]:
@@ -150,11 +156,11 @@ def _of_advance(
         yield from samples("eta_seconds", labels, dict(zip(("least", "most"), eta, strict=True)))
 
 
-def _of_windows(labels: tuple[str, ...], rebalance: RebalanceView, now: datetime) -> Iterator[Sample]:
-    try:
-        found = window_at([window.as_rule() for window in rebalance.desired.spec.execution.windows], now)
-    except ValueError:
-        return  # the status says what is wrong with them
+def _of_windows(
+    labels: tuple[str, ...], rebalance: RebalanceView, now: datetime, windows: WindowClock
+) -> Iterator[Sample]:
+    # Not computed here: that may take milliseconds for each of thousands of rebalances.
+    found = windows.known([window.as_rule() for window in rebalance.desired.spec.execution.windows], now)
     if isinstance(found, Open) and found.until is not None:
         yield Sample("window_end_timestamp_seconds", labels, found.until.timestamp())
 

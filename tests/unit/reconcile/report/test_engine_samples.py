@@ -24,7 +24,7 @@ def samples_of(op):
     """By family and the labels that are not of the resource or the cluster."""
     clock = op.clock
     found = [*cluster_samples(op.engine.figures)]
-    found += rebalance_samples("c", op.rebalance, clock.now(), clock.monotonic())
+    found += rebalance_samples("c", op.rebalance, clock.now(), clock.monotonic(), op.engine.windows)
     return {
         (s.family, *(v for name, v in zip(FAMILIES[s.family].labels, s.labels, strict=True) if name not in FIXED)): s
         for s in found
@@ -124,6 +124,7 @@ class TestRun:
         now = copying.clock.now()
         window = {"cron": f"{now.minute} {now.hour} * * *", "duration": "1h", "timeZone": "UTC"}
         copying.edit(execution={"windows": [window]})
+        assert ("window_end_timestamp_seconds",) not in values(copying)  # computed in rounds, never in a scrape
         await copying.round()
         closes = values(copying)["window_end_timestamp_seconds",]
         assert closes == (now.replace(second=0, microsecond=0) + timedelta(hours=1)).timestamp()
