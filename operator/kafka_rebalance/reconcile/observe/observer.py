@@ -354,10 +354,10 @@ class Observer:
         self._take_in(found, sizes, asked, partitions)
         if all_brokers:
             self._since_sizes = set()
-        if all_brokers:
             await self._permissions.compare(found, self._known)
-        self._read_produce_rates(partitions, now)
-        self._read_traffic(partitions, now)
+        # In threads: servers of an inline connection may show 100,000 copies. Only this round writes to what they read.
+        await asyncio.to_thread(self._read_produce_rates, partitions, now)
+        await asyncio.to_thread(self._read_traffic, partitions, now)
 
     def _take_in(
         self,

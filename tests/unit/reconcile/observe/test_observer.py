@@ -1,5 +1,6 @@
 """How often cluster data is read, and which partitions have to be judged again."""
 
+import threading
 from dataclasses import replace
 
 import pytest
@@ -361,6 +362,15 @@ class TestSizes:
         there.time = IDLE_LOG_DIR_SECONDS
         await observer.read_sizes({TP: self.COPY}, self.INFO)
         assert there.asked[2:] == [[1, 2, 3, 4]]
+
+    async def test_rates_are_computed_in_a_thread(self, monkeypatch, there, observer):
+        """Of 100,000 copies, which a server may show, they take half a second."""
+        threads, read = [], observer_module.read
+        monkeypatch.setattr(observer_module, "read", lambda *a: threads.append(threading.current_thread()) or read(*a))
+        there.time = LOG_DIR_SECONDS
+        await observer.read_sizes({TP: self.COPY}, self.INFO)
+        assert len(threads) == 1
+        assert threads[0] is not threading.main_thread()
 
     async def test_large_answers_are_asked_for_less_often(self, monkeypatch, there, observer):
         """By the number of replicas that the answers name, but every ten seconds."""
