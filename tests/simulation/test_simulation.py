@@ -73,6 +73,7 @@ FAILED_ONCE_WITH_OVERLAPPING = {
     3024: "a plan that only drops replicas copied without a throttle after others had moved one of its partitions",
     500279: "the judge: a call of an abandoned run was executed after its end",
     371: "the judge: the late write of an older status is corrected after another rebalance has moved a partition",
+    478: "a rebalance that made room for one with a higher priority stayed above a replication factor, and both waited",
     512: "the judge: a plan was made of a reading that had begun before the one that an order was based on",
     1563: "a null was sent although the second look at another partition of its topic showed that it may not be",
     1709: "a rollback went on after its hand-over had been recorded without an answer",

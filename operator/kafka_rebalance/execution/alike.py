@@ -99,4 +99,5 @@ def _with_brokers(found: PartitionStatus, brokers: Replicas, pattern: _Pattern, 
         started=found.started,
         leader_movement=found.leader_movement,
         pausable=found.pausable,
+        to_rest=Alter(named(found.to_rest.replicas)) if found.to_rest is not None else None,
     )

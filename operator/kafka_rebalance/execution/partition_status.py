@@ -77,7 +77,7 @@ class PartitionStatus:
     ``reason`` and ``message``: what it waits for, in flight too, or why it is skipped. ``cancel``: the reassignment in
     flight is to be cancelled. ``started``: a step may have been sent: it is in flight, or the list is not the one it
     started from. ``leader_movement``: the step counts towards KIP-435's L. ``pausable``: a pause holds it back, see
-    ``under_pause``.
+    ``under_pause``. ``to_rest``: the call that a pause leaves instead, for a partition above its replication factor.
     """
 
     phase: MovePhase
@@ -89,11 +89,14 @@ class PartitionStatus:
     started: bool = False
     leader_movement: bool = False
     pausable: bool = field(default=False, compare=False)
+    to_rest: steps.Alter | None = None
 
     def under_pause(self) -> "PartitionStatus":
         """The status while no new step is started: only a call that leads to a rest point is left."""
         if not self.pausable:
             return self
+        if self.to_rest is not None:
+            return PartitionStatus(self.phase, step=self.to_rest.replicas, call=self.to_rest, started=self.started)
         return _wait(Reason.PAUSED, "no new step is started now", started=self.started, step=self.step)
 
 
@@ -295,11 +298,16 @@ def _judge_next_step(
     if back and (absent := _left_out_of_sync(move, state, outcome, seen)):
         # Kafka before 4.3 would not complete the step, and it would be cancelled: do not start it.
         return _skip(Reason.ORIGINAL_BROKER_GONE, f"brokers {absent} are gone and would stay replicas out of sync")
-    return _judge_call(move, state, direction, goal, outcome)
+    return _judge_call(move, state, direction, goal, outcome, rules)
 
 
 def _judge_call(
-    move: PartitionMove, state: PartitionState, direction: Direction, goal: Replicas, step: steps.Step
+    move: PartitionMove,
+    state: PartitionState,
+    direction: Direction,
+    goal: Replicas,
+    step: steps.Step,
+    rules: steps.StepRules,
 ) -> PartitionStatus:
     """Whether the first call of the step may be sent now, or has to wait for a copy that is not in sync."""
     call, pausable = step.calls[0], not _leads_to_rest(move, state, step, direction)
@@ -309,7 +317,7 @@ def _judge_call(
         # The reassignment ended before metadata showed the copy in the ISR, or it left the ISR: drop nothing for it.
         message = f"broker {late[0]} has the copy but is not in sync; no in-sync replica is dropped before it is"
         return _wait(Reason.COPY_NOT_IN_SYNC, message, started=True, step=step.replicas, pausable=pausable)
-    present = steps.Present(state.replicas, state.isr, state.leader)
+    present, most = steps.Present(state.replicas, state.isr, state.leader), _replication_factor(move)
     return PartitionStatus(
         MovePhase.READY,
         step=step.replicas,
@@ -317,6 +325,7 @@ def _judge_call(
         started=state.replicas != move.planned_from,
         leader_movement=steps.is_leader_movement(present, call),
         pausable=pausable,
+        to_rest=steps.to_rest(present, goal, most, rules) if pausable and len(state.replicas) > most else None,
     )
 
 
@@ -367,4 +376,9 @@ def _leads_to_rest(move: PartitionMove, state: PartitionState, step: steps.Step,
     if call.until_in_sync:
         return False
     repairs_order = direction is not Direction.FORWARD and set(call.replicas) == set(state.replicas)
-    return repairs_order or len(state.replicas) > max(len(move.origin), len(move.target))
+    return repairs_order or len(state.replicas) > _replication_factor(move)
+
+
+def _replication_factor(move: PartitionMove) -> int:
+    """How many replicas the partition may have at a rest point."""
+    return max(len(move.origin), len(move.target))

@@ -46,6 +46,8 @@ class ReadyCalls:
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
     queues: Mapping[Queue, tuple[TopicPartition, ...]] = field(default_factory=dict)
     _where: Mapping[TopicPartition, Queue | None] = field(default_factory=dict)
+    _to_rest: frozenset[TopicPartition] = frozenset()
+    """The partitions that have another call during a pause: it only drops replicas."""
 
     @classmethod
     def of(
@@ -64,6 +66,7 @@ class ReadyCalls:
         partitions: Mapping[TopicPartition, PartitionState],
     ) -> Self:
         """After these partitions have changed, or their statuses."""
+        changed = list(changed)
         where: dict[TopicPartition, Queue | None] = {}
         gone: defaultdict[Queue, list[TopicPartition]] = defaultdict(list)
         come: defaultdict[Queue, list[TopicPartition]] = defaultdict(list)
@@ -80,11 +83,16 @@ class ReadyCalls:
             left = self._sorted(queues.pop(queue, ()), gone[queue], come[queue])
             if left:
                 queues[queue] = left
-        return type(self)(self.sizes, queues, amended(self._where, where))
+        to_rest = {tp for tp in changed if statuses[tp].pausable and statuses[tp].to_rest is not None}
+        return type(self)(self.sizes, queues, amended(self._where, where), self._to_rest.difference(changed) | to_rest)
 
     def of_pause(self) -> Self:
-        """Those that a pause does not hold back."""
+        """Those that a pause does not hold back, and those that lead to a rest point instead."""
         queues = {queue: waiting for queue, waiting in self.queues.items() if not queue.pausable}
+        for internal in {tp.internal for tp in self._to_rest}:
+            queue = Queue(begun=True, internal=internal, leads=False, pausable=False, pipe=None)
+            more = (tp for tp in self._to_rest if tp.internal is internal)
+            queues[queue] = tuple(sorted((*queues.get(queue, ()), *more), key=self.order))
         return type(self)(self.sizes, queues)
 
     def without(self, held: Collection[TopicPartition]) -> Self:

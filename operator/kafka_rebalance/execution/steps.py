@@ -105,6 +105,19 @@ def all_steps(present: Present, target: Replicas, rules: StepRules) -> list[Step
     return steps
 
 
+def to_rest(present: Present, target: Replicas, count: int, rules: StepRules) -> Alter | None:
+    """A call that only drops replicas, to this ``count``; None: it would move the leader, or has to wait.
+
+    For a partition whose next step copies first. The order of what rule 4 drops; lost replicas do not have to stay.
+    """
+    excess = [b for b in present.replicas if b not in target and b != present.leader]
+    dropped = _first_to_drop(present, excess, _lost(present, rules))[: len(present.replicas) - count]
+    call = Alter(tuple(b for b in present.replicas if b not in dropped))
+    if len(call.replicas) != count or is_leader_movement(present, call) or not _may_drop(present, [], dropped, rules):
+        return None
+    return call if _what_it_waits_for(present, target, call, rules) is None else None
+
+
 def is_leader_movement(present: Present, call: Call) -> bool:
     """Whether the call counts towards KIP-435's L: it puts another replica first, or drops the leader."""
     if isinstance(call, Elect):
@@ -154,7 +167,7 @@ def _wanted_replicas(present: Present, target: Replicas, rules: StepRules) -> Re
     if target[0] in present.isr and present.leader != target[0]:
         return _order(present, target, frozenset())
     # Rule 4: drop at most R, add at most R and only back up to the replication factor or min ISR.
-    excess.sort(key=lambda b: (b not in lost, b in present.isr))  # lost, out of sync, in sync; else the present order
+    excess = _first_to_drop(present, excess, lost)
     for count in range(min(limit, len(excess)), 0, -1):
         dropped = excess[:count]
         room = max(len(target) - (len(present.replicas) - count), rules.min_insync - len(present.isr - set(dropped)), 0)
@@ -162,6 +175,11 @@ def _wanted_replicas(present: Present, target: Replicas, rules: StepRules) -> Re
         if _may_drop(present, added, dropped, rules):
             return _order(present, target, frozenset(dropped), adding=added)
     return _order(present, target, frozenset(), adding=missing[:limit])
+
+
+def _first_to_drop(present: Present, excess: list[BrokerId], lost: list[BrokerId]) -> list[BrokerId]:
+    """Lost, out of sync, in sync; else the present order."""
+    return sorted(excess, key=lambda b: (b not in lost, b in present.isr))
 
 
 def _may_drop(present: Present, added: list[BrokerId], dropped: list[BrokerId], rules: StepRules) -> bool:

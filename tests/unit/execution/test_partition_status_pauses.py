@@ -48,6 +48,27 @@ class TestPaused:
         assert found.phase is MovePhase.READY
         assert len(found.call.replicas) == 3
 
+    @pytest.mark.parametrize(("r", "isr", "left"), [(2, (4, 1, 2, 3), (4, 2, 3)), (2, (4, 1, 2), (4, 1, 2))])
+    def test_a_copy_too_many_is_dropped_before_the_next_copy(self, r, isr, left):
+        """With R = 2 the next step copies before it drops; those out of sync go first, and the leader stays."""
+        found = state(4, 1, 2, 3, isr=isr, leader=4)
+        assert status_of(found, r=r).call.until_in_sync
+        paused = status_of(found, r=r, paused=True)
+        assert (paused.phase, paused.call, paused.step) == (MovePhase.READY, Alter(replicas_of(*left)), left)
+
+    @pytest.mark.parametrize(
+        ("found", "more"),
+        [
+            (state(4, 1, 2, 3, isr=(4, 1), leader=1), {}),
+            (state(1, 4, 2, 3, 5, leader=1, isr=(1, 2)), {"min_insync": 2}),
+            (state(4, 1, 2, leader=4), {}),
+        ],
+        ids=["the leader would move", "its copies are not in sync", "at its replication factor"],
+    )
+    def test_nothing_is_dropped_that_a_rest_point_does_not_need(self, found, more):
+        paused = status_of(found, r=2, paused=True, **more)
+        assert paused.call is None or isinstance(paused.call, Elect)
+
     def test_a_pending_election_passes(self):
         """The order has changed already: Kafka would elect by itself, outside our limits."""
         assert status_of(state(4, 5, 6, leader=5), paused=True).call == Elect(BrokerId(4))

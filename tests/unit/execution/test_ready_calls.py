@@ -17,6 +17,7 @@ STATUSES = st.builds(
     started=st.booleans(),
     leader_movement=st.booleans(),
     pausable=st.booleans(),
+    to_rest=st.sampled_from([None, Alter(replicas_of(1, 2))]),
 )
 
 
@@ -36,7 +37,8 @@ def test_updated_as_made_anew(data):
         statuses |= {tp: data.draw(STATUSES) for tp in changed}
         states |= {tp: state(tp, data.draw(st.sampled_from([1, 2]))) for tp in changed}
         found = found.updated(changed, statuses, states)
-        assert found.queues == ReadyCalls.of(statuses, states, sizes).queues
+        anew = ReadyCalls.of(statuses, states, sizes)
+        assert (found.queues, found.of_pause()) == (anew.queues, anew.of_pause())
 
 
 def test_the_largest_of_a_pipe_is_first():
@@ -53,3 +55,12 @@ def test_a_pause_leaves_what_leads_to_a_rest_point():
     found = ReadyCalls.of({TPS[0]: held, TPS[1]: free}, {}, {})
     assert [*found.of_pause().queues.values()] == [(TPS[1],)]
     assert len(found.queues) == 2
+
+
+def test_a_pause_has_calls_of_its_own():
+    """They only drop replicas, where the next step would copy first."""
+    copy = PartitionStatus(MovePhase.READY, call=CALLS[2], started=True, pausable=True, to_rest=CALLS[3])
+    found = ReadyCalls.of({TPS[0]: copy, TPS[21]: copy, TPS[22]: copy}, {}, {TPS[22]: 5})
+    paused = found.of_pause().queues
+    assert sorted(paused.values()) == [(TPS[0],), (TPS[22], TPS[21])]
+    assert all(queue.pipe is None and not queue.pausable for queue in paused)

@@ -33,7 +33,7 @@ class Statuses:
     def of(cls, judged: Mapping[TopicPartition, PartitionStatus], *, paused: bool = False) -> Self:
         """All of them."""
         few = {tp: status for tp, status in judged.items() if _is_of_few(status)}
-        return cls(judged, paused, few, Counter((status.phase, status.pausable) for status in judged.values()))
+        return cls(judged, paused, few, Counter(map(_counted, judged.values())))
 
     def updated(self, changed: Mapping[TopicPartition, PartitionStatus]) -> "Statuses":
         """With the new statuses of these partitions. What they add up to is brought up to date, not counted again."""
@@ -41,8 +41,8 @@ class Statuses:
             return self
         counts = Counter(self.counts)
         before = [old for tp in changed if (old := self.judged.get(tp)) is not None]
-        counts.subtract((old.phase, old.pausable) for old in before)
-        counts.update((status.phase, status.pausable) for status in changed.values())
+        counts.subtract(map(_counted, before))
+        counts.update(map(_counted, changed.values()))
         few = {tp: status for tp, status in self.few.items() if tp not in changed}
         few |= {tp: status for tp, status in changed.items() if _is_of_few(status)}
         return Statuses(amended(self.judged, changed), self.paused, few, counts)
@@ -101,8 +101,13 @@ class Statuses:
         """Whether a call is in flight or could be sent."""
         return self.count(MovePhase.IN_FLIGHT, MovePhase.READY) > 0
 
-    def _phase(self, phase: MovePhase, pausable: bool) -> MovePhase:
-        return MovePhase.WAITING if self.paused and pausable else phase
+    def _phase(self, phase: MovePhase, waits: bool) -> MovePhase:
+        return MovePhase.WAITING if self.paused and waits else phase
+
+
+def _counted(status: PartitionStatus) -> tuple[MovePhase, bool]:
+    """Its phase, and whether it waits during a pause."""
+    return status.phase, status.pausable and status.to_rest is None
 
 
 def _is_of_few(status: PartitionStatus) -> bool:

@@ -1,0 +1,23 @@
+"""A run that may start no new step goes to a rest point: no partition stays above its replication factor."""
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.unit.reconcile.renamed_resources import FAST, Renamed
+
+
+@pytest.mark.parametrize("r", [1, 2, 3])
+async def test_another_one_with_a_higher_priority_goes_first(r):
+    """With R = 2 the next step would copy before it drops (overlapping seed 478)."""
+    kafka = KafkaInMemory(range(1, 7), t=[[1, 2, 3]] * 4)
+    kafka.slow = {4}
+    operator = Renamed(kafka)
+    execution = {"parallelReplicaCount": r, "parallelPartitionCount": 1}
+    operator.apply(throttle=FAST, brokers={"include": [4, 5, 6]}, execution=execution)
+    await operator.until_true(lambda: bool(kafka.flying))
+    operator.apply_another(throttle=FAST, brokers={"include": [1, 2, 4]}, priority=5)
+    await operator.until("Yielding")
+    kafka.slow = set()
+    kafka.arrive()
+    await operator.until_true(lambda: operator.state_of() == "Succeeded")
+    await operator.until("Succeeded")
+    assert [sorted(held) for held in kafka.lists("t")] == [[4, 5, 6]] * 4
