@@ -11,8 +11,8 @@ from tests.unit.reconcile.log_dir_runs import A, B, C, jbod, only_log_dirs, plac
 from tests.unit.reconcile.renamed_resources import FAST, Renamed
 
 from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION
-from kafka_rebalance.errors import Transient
-from kafka_rebalance.kafka.ports import CALL_SECONDS, LogDirCode
+from kafka_rebalance.errors import Permanent, Transient
+from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, LogDirCode
 from kafka_rebalance.model.topology import BrokerId
 
 LATE_SECONDS = CALL_SECONDS - 2
@@ -47,13 +47,15 @@ def without_answer(request):
     return run_up_to
 
 
-@pytest.fixture(params=["raised", "in the answer"])
+@pytest.fixture(params=["raised", "a defect", "in the answer"])
 def no_answer(request):
     """How the client says that a call between log dirs got no answer."""
 
     async def altered(orders):
         if request.param == "raised":
             raise Transient("KafkaUnreachable", "no answer")
+        if request.param == "a defect":
+            raise ValueError("the answer cannot be read")
         return dict.fromkeys(orders, LogDirCode.UNKNOWN)
 
     return altered
@@ -199,3 +201,37 @@ async def test_a_placement(no_answer, monkeypatch):
     await kafka.alter_log_dirs(held)
     await operator.until_closed()
     assert kafka.bytes_in(2) == {A: 300, B: 0, C: 0}
+
+
+class TestWithoutAResult:
+    """Kafka may execute a call of which nothing is known, for whatever reason that is."""
+
+    @pytest.fixture
+    def operator(self):
+        """It gives a partition another order, and elects its first replica."""
+        operator = OperatorInMemory(KafkaInMemory((1, 2), t=[[1, 2]]))
+        operator.assign(("t", 0, [2, 1]), throttle=FAST)
+        return operator
+
+    @staticmethod
+    def waits(operator):
+        return operator.clock.monotonic() - operator.rebalance.memory.unanswered_at < CALL_SECONDS
+
+    async def test_and_the_election_after_it_is_not_permitted(self, operator):
+        async def unknown(orders):
+            return dict.fromkeys(orders, AlterCode.UNKNOWN)
+
+        async def refused(_partitions):
+            raise Permanent("KafkaAuthorizationFailed", "no ACL")
+
+        operator.kafka.alter_reassignments, operator.kafka.elect_preferred = unknown, refused
+        await operator.until("KafkaAuthorizationFailed")
+        assert self.waits(operator)
+
+    async def test_because_of_a_defect(self, operator):
+        async def fails(_orders):
+            raise ValueError("the answer cannot be read")
+
+        operator.kafka.alter_reassignments = fails
+        await operator.until("InternalError")
+        assert self.waits(operator)

@@ -130,7 +130,7 @@ class LogDirCalls:
         try:
             with bound_contextvars(**rebalance.log_fields):
                 answers = await self._admin.alter_log_dirs(wanted)
-        except RebalanceError:
+        except Exception:
             self._lifecycle.note_unanswered(rebalance)
             raise
         if LogDirCode.UNKNOWN in answers.values():

@@ -89,6 +89,9 @@ class Submitting:
                     raise
                 self._lifecycle.note_unanswered(rebalance)
                 failure = error
+            except Exception:
+                self._lifecycle.note_unanswered(rebalance)
+                raise
         if failure is not None:
             raise failure
         return sent
@@ -128,7 +131,12 @@ async def submit(admin: KafkaWriter, orders: Orders, cluster: ClusterState) -> l
         return answers
     # A leader movement is the reorder and the election after it: elect at once what has just been put in order.
     elections = [*orders.elections, *_reordered(orders, cluster)]
-    elected = await admin.elect_preferred(elections) if elections else {}
+    try:
+        elected = await admin.elect_preferred(elections) if elections else {}
+    except RebalanceError as error:
+        if error.reason != Reason.KAFKA_AUTHORIZATION_FAILED:
+            raise
+        elected = dict.fromkeys(elections, AlterCode.NOT_AUTHORIZED)  # what the alters were answered counts
     return [*answers, *(("elect the leader of", tp, code) for tp, code in elected.items())]
 
 
