@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, cast
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
-from kafka_rebalance.errors import RebalanceError, Refused
+from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.heartbeat import beat
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin, KafkaReader
 from kafka_rebalance.kafka.settings import ConnectionSettings
@@ -91,11 +91,19 @@ class _RotatingAdmin:
         return partial(self._call, method)
 
     async def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
+        admin = self._admin
         try:
-            return await getattr(self._admin, method)(*arguments, **options)
+            return await getattr(admin, method)(*arguments, **options)
         except RebalanceError as error:
-            self._failures.add(error.reason)
+            if admin is self._admin:
+                self._failures.add(error.reason)
             raise
+        except Exception as error:
+            if admin is self._admin:
+                raise
+            # It was closed during the call. If that was an order, it may have been carried out.
+            message = f"no answer to {method}: the client was replaced by one with the current Secrets"
+            raise Transient(Reason.KAFKA_UNREACHABLE, message, 1.0) from error
         finally:
             beat()
 

@@ -226,6 +226,27 @@ class TestAdmin:
         world.brokers.away, world.brokers.password = "", "new"
         assert (await world.rounds(1), world.clients) == ("served", [NEW])
 
+    async def test_a_call_of_the_client_that_is_replaced(self):
+        """It fails as any call without an answer: an order may have been carried out."""
+        world, closed = World(NEW), asyncio.Event()
+        (old,) = world.brokers.connected
+
+        async def ended(_orders):
+            await closed.wait()
+            raise RuntimeError("cannot schedule new futures after shutdown")
+
+        async def close():
+            world.brokers.connected.remove(old)
+            closed.set()
+
+        old.alter_reassignments, old.close = ended, close
+        order = asyncio.create_task(world.admin.alter_reassignments({}))
+        await asyncio.sleep(0)
+        world.brokers.password = "new"
+        assert await world.rounds() == "served"
+        with pytest.raises(Transient, match="the client was replaced"):
+            await order
+
     async def test_another_cluster_is_none(self):
         """A client is used only if it reaches the same cluster."""
         world = World(ELSEWHERE)
