@@ -186,7 +186,7 @@ class Sending:
         orders = await self._choose(running, look)
         for rebalance in acting:
             now, then = rebalance.assessment.statuses.by_partition, before[rebalance.uid]
-            same = {tp for tp in called.get(rebalance.uid, ()) if now[tp] == then[tp]}
+            same = {tp for tp in called.get(rebalance.uid, ()) if now.get(tp) == then[tp]}
             orders[rebalance.uid] = orders_without(orders[rebalance.uid], same)
         return await self._confirm(running, {r.uid: orders[r.uid] for r in acting}, look)
 

@@ -10,6 +10,8 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.kafka.ports import AlterCode
+from kafka_rebalance.model.topology import TopicPartition
 
 
 class Interrupted(KafkaInMemory):
@@ -253,3 +255,23 @@ class TestWhatIsSaid:
         await operator.round()
         assert kafka.meanwhile is None
         assert others() == before
+
+
+async def test_a_deletion_while_kafka_refuses_the_first_call_of_a_partition(monkeypatch):
+    """Its origin is given up, so it does not go back. The round goes on with the others."""
+    kafka = InterruptedAfter((1, 2, 3), t=[[1, 2, 3], [1, 2]])
+    operator = OperatorInMemory(kafka)
+    operator.assign(("t", 0, [1, 2]), ("t", 1, [2, 1]), throttle={"unlimited": True}, replicationFactor=2)
+    refused = TopicPartition("t", 0)
+    alter = kafka.alter_reassignments
+
+    async def refuse(orders):
+        found = await alter({tp: to for tp, to in orders.items() if tp != refused})
+        return found | {tp: AlterCode.INVALID_REPLICA_ASSIGNMENT for tp in orders if tp == refused}
+
+    monkeypatch.setattr(kafka, "alter_reassignments", refuse)
+    kafka.meanwhile = operator.delete
+    await operator.until_true(lambda: kafka.meanwhile is None)
+    assert operator.engine.figures.problem == ""
+    await operator.until_true(lambda: not operator.kube.resources)
+    assert kafka.lists("t") == [[1, 2, 3], [1, 2]]
