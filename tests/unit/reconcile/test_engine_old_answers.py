@@ -234,6 +234,19 @@ class TestBack:
         await operator.until_true(lambda: not operator.engine.rebalances)
         assert kafka.lists("t") == [[1]] * 12
 
+    async def test_deletion_as_if_the_topic_had_been_deleted(self):
+        """The broker was paused before the topic was created. In a cluster with events, rounds follow at once."""
+        operator = OperatorInMemory(Behind((1, 2), t=[[1]] * 12))
+        operator.apply(execution={"parallelPartitionCount": 1}, throttle={"unlimited": True})
+        await operator.until_true(lambda: [2] in operator.kafka.lists("t"))
+        operator.delete()
+        operator.kafka.old, operator.kafka.answers = {}, 1_000
+        for _ in range(20):
+            await operator.engine.tick()
+        operator.kafka.answers = 0
+        await operator.until_true(lambda: not operator.engine.rebalances)
+        assert operator.kafka.lists("t") == [[1]] * 12
+
     @pytest.mark.parametrize("policy", ["Rollback", "Revert"])
     async def test_a_deletion_that_has_sent_all_calls_itself(self, policy):
         """It does not wait: a copy in flight is cancelled, and completed moves are moved back."""

@@ -23,8 +23,8 @@ A broker that hung for a minute has passed its call on (recorded). One that is d
 """
 SECOND_READING_SECONDS = 2.0
 """Within this time, a resumed broker has updated its metadata."""
-_CHANGED_BY_OTHERS = {Reason.DRIFTED, Reason.TOPIC_RECREATED}
-"""Why a partition is left alone after a single reading."""
+_CHANGED_BY_OTHERS = {Reason.DRIFTED, Reason.TOPIC_RECREATED, Reason.TOPIC_DELETED}
+"""Why a partition is left alone after a single reading, or several that may follow each other at once."""
 
 
 def proof_seconds(rebalance: RebalanceView) -> float:
