@@ -165,7 +165,8 @@ class Lifecycle(RunRecords):
             await self._resources.clear_undo(rebalance)
         self._in_doubt(rebalance)
         if planned.origins.keys() != origins.keys() or (run.started_at is not None and not same):
-            origins = await self._stores.origins.replace(uid, run.run_id, planned.origins.values())
+            kept = [origins.get(tp, origin) for tp, origin in planned.origins.items()]  # calls may have been sent since
+            origins = await self._stores.origins.replace(uid, run.run_id, kept)
         await self._stores.runs.save(run)
         await self._handed_over.use_up(planned.inherited_from)
         await self._forget_older(rebalance, run)

@@ -230,3 +230,21 @@ class TestOtherClusters:
         new = replace(old, cluster_id="c", run_id="run-2", closed_at=None, outcome=None, cordoned=())
         await world.lifecycle.begin(mine, Planned(new, PLAN, "ref", {}, LoadModel("LogDirs", NOON)))
         assert mine.record.run.cordoned == cordoned
+
+
+async def test_a_plan_does_not_take_back_what_was_recorded_while_it_was_made(world):
+    """The second call of a partition was sent meanwhile: its origin counts, wherever it is now.
+
+    Another partition is of others now, so its origin is removed with the plan.
+    """
+    spec = {"kafka": {"bootstrapServers": "kafka:9092"}}
+    mine = Rebalance.of({"metadata": {"name": "r", "namespace": "kafka", "uid": "r"}, "spec": spec})
+    run = await world.stored("r")
+    theirs = Origin(TopicPartition("orders", 1), "", replicas_of(1, 2))
+    before = Origin(TP, "", replicas_of(1, 2), first_call=replicas_of(3, 1, 2))
+    now = replace(before, first_call=())
+    origins = await world.stores.origins.append("r", run.run_id, [theirs, now])
+    recorded(mine, run=run, was_read=True, origins=origins)
+    await world.lifecycle.begin(mine, Planned(run, PLAN, "ref", {TP: before}, LoadModel("LogDirs", NOON)))
+    assert mine.record.origins == {TP: now}
+    assert await world.stores.origins.load("r", run.run_id) == {TP: now}
