@@ -98,4 +98,30 @@ OLD_ANSWER_RULES = (
             "tests/unit/reconcile/test_supervisor_outranking.py::TestOutranks::test_one_whose_end_was_recorded_without_an_answer",
         ),
     ),
+    BrokenRule(
+        "end-in-doubt",
+        "A run whose end was recorded without an answer is read again before anything more is sent for it.",
+        "reconcile/act/lifecycle.py",
+        "        self._in_doubt(rebalance)\n        await self._stores.runs.save(closed)",
+        "        await self._stores.runs.save(closed)",
+        (
+            "tests/unit/reconcile/test_engine_lost_answers.py::test_a_rollback_that_was_handed_over_moves_nothing_any_more",
+        ),
+    ),
+    BrokenRule(
+        "written-back",
+        "A write without an answer cannot replace the record that has been read since.",
+        "reconcile/act/run_records.py",
+        "if stored is not None and (stored.open or rebalance.record.run is not None):",
+        "if False:",
+        ("tests/unit/reconcile/test_engine_lost_answers.py::test_an_undo_that_was_withdrawn_is_not_recorded_later",),
+    ),
+    BrokenRule(
+        "down-to-rest",
+        "During a pause a partition drops replicas down to its replication factor, even if its next step copies first.",
+        "execution/partition_status.py",
+        "        if self.to_rest is not None:",
+        "        if False:",
+        ("tests/unit/reconcile/test_engine_rest_points.py::test_another_one_with_a_higher_priority_goes_first",),
+    ),
 )
