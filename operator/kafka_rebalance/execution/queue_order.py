@@ -59,7 +59,8 @@ class Place:
 
     ``runs``: it may plan and submit new steps; no two that overlap run. ``yields``: it drains to rest points.
     ``behind``: the first one that it waits for, by name; ``position``: 0 while it runs, 1 if it is the next of those
-    that it overlaps. ``waited``: as of ``at``, without the time in which it ran.
+    that it overlaps. ``waited``: as of ``at``, without the time in which it ran. ``no_room``: it is not in line, as too
+    many others of its namespace are.
     """
 
     runs: bool
