@@ -15,9 +15,9 @@ def client_ended(settings: ConnectionSettings, method: str, how: str, retry_afte
     """The process of the client ended before it answered. Kafka may have executed the call if it was an order."""
     message = (
         f"No answer from Kafka at {settings.bootstrap_servers} to {method}: the process of its client ended, because "
-        f"{settings.redact(how)}. A server probably sent an answer that the client cannot process. The process starts "
-        f"again in {max(retry_after, 1.0):.0f} s. Check spec.kafka.bootstrapServers; a cluster that is too large for "
-        "an inline connection needs a KafkaConnection"
+        f"{settings.redact(how)}. The process starts again in {max(retry_after, 1.0):.0f} s. Check "
+        "spec.kafka.bootstrapServers: a server may have sent an answer that the client cannot process. A cluster that "
+        "is too large for an inline connection needs a KafkaConnection"
     )
     return Transient(Reason.KAFKA_CLIENT_ENDED, message, max(retry_after, 1.0))
 

@@ -6,6 +6,7 @@ returns the exit code of the client process; closing it kills the process. When 
 process and all its children end too.
 """
 
+import collections
 import contextlib
 import gc
 import os
@@ -13,17 +14,25 @@ import selectors
 import signal
 import socket
 import sys
+import time
 
 from kafka_rebalance.kafka.isolated.client_process import serve, small_stacks
+from kafka_rebalance.kafka.isolated.cpu_share import CpuUse
 from kafka_rebalance.kafka.isolated.memory_bound import TOGETHER_BYTES, anonymous_bytes, processes_to_end
 
 FORK = "+"
 """Begins a request to fork, before the namespace. Without it, the request of an empty namespace would be no message."""
 TOO_MUCH_TOGETHER = 71
 """Sent instead of the exit code of a process that was ended to keep the bound on all of them."""
+TOO_MANY = 72
+"""Sent instead of the exit code of a process that was not forked, because its namespace has `MOST_PROCESSES`."""
+MOST_PROCESSES = 40
+"""Of one namespace at the same time: two for each of the clusters that it may have on record."""
 _LOOK_SECONDS, _LOOK_SECONDS_WHEN_HIGH = 0.05, 0.01
 """Intervals of reading the memory of all processes. In 0.05 s, servers can fill tens of MiB, so the shorter interval
 applies above half of the bound."""
+_CPU_SECONDS = 1.0
+"""The interval of reading the CPU time of all processes."""
 _MOST_BYTES = 1_000
 """Read at once: signals that wake this process, or a request to fork."""
 _SOCKETS = 3
@@ -45,6 +54,8 @@ class _Forking:
         self._namespaces: dict[int, str] = {}
         self._too_much: set[int] = set()
         self._look_seconds = _LOOK_SECONDS
+        self._cpu_use = CpuUse()
+        self._cpu_looked = time.monotonic()
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> None:
@@ -66,6 +77,7 @@ class _Forking:
                     self._selector.unregister(key.fileobj)
                     os.kill(key.data, signal.SIGKILL)
             self._bound_memory()
+            self._share_cpu()
 
     def _bound_memory(self) -> None:
         shared = anonymous_bytes(os.getpid())
@@ -76,6 +88,12 @@ class _Forking:
             os.kill(pid, signal.SIGKILL)
         high = sum(used.values()) > TOGETHER_BYTES // 2
         self._look_seconds = _LOOK_SECONDS_WHEN_HIGH if high else _LOOK_SECONDS
+
+    def _share_cpu(self) -> None:
+        passed = time.monotonic() - self._cpu_looked
+        if passed >= _CPU_SECONDS:
+            self._cpu_use.look(self._namespaces, passed)
+            self._cpu_looked += passed
 
     def _fork(self) -> bool:
         """Fork a process for the sockets that were received. False if the operator has closed the socket."""
@@ -88,6 +106,12 @@ class _Forking:
                 one.close()
             return True
         pipe, errors, lifeline = sockets
+        namespace = data.decode().removeprefix(FORK)
+        if collections.Counter(self._namespaces.values())[namespace] >= MOST_PROCESSES:
+            lifeline.sendall(str(TOO_MANY).encode())
+            for one in sockets:
+                one.close()
+            return True
         try:
             pid = os.fork()
         except OSError:  # no memory, or too many processes: closed sockets report the end
@@ -98,7 +122,9 @@ class _Forking:
             self._become_a_client(pipe, errors, lifeline)
         pipe.close()
         errors.close()
-        self._lifelines[pid], self._namespaces[pid] = lifeline, data.decode().removeprefix(FORK)
+        with contextlib.suppress(OSError):  # it has ended
+            os.setpgid(pid, pid)
+        self._lifelines[pid], self._namespaces[pid] = lifeline, namespace
         self._selector.register(lifeline, selectors.EVENT_READ, pid)
         return True
 
@@ -117,11 +143,11 @@ class _Forking:
     def _reap(self) -> None:
         """Reap all children that have ended: one signal may stand for several."""
         while self._lifelines:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
             if not pid:
                 return
             lifeline = self._lifelines.pop(pid)
-            del self._namespaces[pid]
+            self._cpu_use.ended(pid, self._namespaces.pop(pid), usage.ru_utime + usage.ru_stime)
             code = TOO_MUCH_TOGETHER if pid in self._too_much else os.waitstatus_to_exitcode(status)
             self._too_much.discard(pid)
             with contextlib.suppress(KeyError):

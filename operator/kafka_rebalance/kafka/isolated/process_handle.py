@@ -18,7 +18,7 @@ from typing import Any
 
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.isolated.client_process import MEMORY_BYTES, OUT_OF_MEMORY, call_content
-from kafka_rebalance.kafka.isolated.forking import FORK, TOO_MUCH_TOGETHER
+from kafka_rebalance.kafka.isolated.forking import FORK, MOST_PROCESSES, TOO_MANY, TOO_MUCH_TOGETHER
 from kafka_rebalance.kafka.isolated.frames import HEAD_BYTES, Head, Kind, check_length, framed, head_of
 from kafka_rebalance.kafka.isolated.kept_answers import AnswersOfClient, TooMuchKept
 from kafka_rebalance.kafka.isolated.memory_bound import TOGETHER_BYTES
@@ -266,6 +266,8 @@ def exit_text(code: int) -> str:
             f"the clients of all inline connections together needed more than {TOGETHER_BYTES >> 20} MiB of memory, "
             "and those of this namespace used most of it"
         )
+    if code == TOO_MANY:
+        return f"the inline connections of this namespace already have {MOST_PROCESSES} client processes"
     if code < 0:
         with contextlib.suppress(ValueError):
             return f"it crashed ({signal.Signals(-code).name})"

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.fakes.hostile_server import HostileServer
-from tests.unit.kafka.isolated.isolated_clients import LEADING
+from tests.unit.kafka.isolated.isolated_clients import LEADING, until
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.isolated import process_handle
+from kafka_rebalance.kafka.isolated.cpu_share import LOW_PRIORITY
+from kafka_rebalance.kafka.isolated.forking import MOST_PROCESSES
 from kafka_rebalance.kafka.settings import ConnectionSettings
 
 _MIB = 2**20
@@ -85,3 +87,47 @@ async def test_a_process_without_sockets_does_not_end_the_others(clients):
         other = clients.connect(ConnectionSettings(healthy.address), LEADING)
         assert len(await other.describe_partitions(["t"], {})) == 3
         assert set(running) < set(clients.processes)
+
+
+async def test_a_namespace_has_a_number_of_processes(clients):
+    """One more says why it is refused. The others go on, and another namespace has its own."""
+    async with HostileServer() as server:
+        settings = ConnectionSettings(server.address)
+        theirs = [clients.connect(settings, LEADING, "busy") for _ in range(MOST_PROCESSES)]
+        await asyncio.gather(*(one.describe_cluster() for one in theirs))
+        one_more = clients.connect(settings, LEADING, "busy")
+        with pytest.raises(Transient, match=f"already have {MOST_PROCESSES} client processes") as refused:
+            await one_more.describe_cluster()
+        assert refused.value.reason == "KafkaClientEnded"
+        await clients.connect(settings, LEADING, "neighbour").describe_cluster()
+        assert len(clients.processes) == MOST_PROCESSES + 1
+        await theirs[0].close()
+        await until("its process is gone", lambda: len(clients.processes) == MOST_PROCESSES)
+        await clients.connect(settings, LEADING, "busy").describe_cluster()
+
+
+def priorities(pid):
+    """Of its threads."""
+    return {os.getpriority(os.PRIO_PROCESS, int(thread.name)) for thread in Path(f"/proc/{pid}/task").iterdir()}
+
+
+async def test_busy_processes_get_a_lower_priority(clients, monkeypatch):
+    """All threads of all processes of the namespace, also of later ones; a neighbour keeps its priority."""
+    monkeypatch.setattr(process_handle, "__package__", "tests.fakes.thrifty_clients")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(_ROOT), os.environ.get("PYTHONPATH", "")]))
+    async with HostileServer() as server:
+        settings = ConnectionSettings(server.address)
+        await clients.connect(settings, LEADING, "neighbour").describe_cluster()
+        (calm,) = clients.processes
+        as_before = priorities(calm)
+        one = clients.connect(settings, LEADING, "busy")
+        await one.describe_cluster()
+        (busy,) = set(clients.processes) - {calm}
+        server.partitions = {"t": 3_000}
+        while os.getpriority(os.PRIO_PROCESS, busy) != LOW_PRIORITY:
+            await one.describe_partitions(["t"], {})
+        assert priorities(busy) == {LOW_PRIORITY}
+        await clients.connect(settings, LEADING, "busy").describe_cluster()
+        (later,) = set(clients.processes) - {calm, busy}
+        await until("the later one has it too", lambda: priorities(later) == {LOW_PRIORITY})
+        assert priorities(calm) == as_before
