@@ -340,7 +340,8 @@ class Judge:
             state = self.world.kafka.states.get(tp)
             if row.current == row.target and tp in {of for of, _ in self.log_dirs._plan(run)}:
                 continue  # for its log dirs only: another run may move it
-            if not self.touched(tp, row.topic_id) and state.replicas != row.target:
+            others = self.touched(tp, row.topic_id) or self.log_dirs.by_another(tp, uid, self.statuses.ended(body))
+            if not others and state.replicas != row.target:
                 self.breach(f"{uid} is Succeeded: {shown(state)}, and the target is {list(row.target)}")
 
     def gone(self, body):

@@ -2,9 +2,11 @@
 
 import re
 from collections import defaultdict
+from datetime import datetime
 
 from tests.simulation.conditions import message, ready
 from tests.simulation.process import at_once
+from tests.simulation.virtual_time import START
 
 from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.reasons import Reason
@@ -104,6 +106,11 @@ class StatusJudge:
         said = end in self._succeeded
         self._succeeded.add(end)
         return not said
+
+    @staticmethod
+    def ended(body):
+        """When the run ended. Its status may say so later, for example as long as an edited spec is invalid."""
+        return (datetime.fromisoformat(body["status"]["completedAt"]) - START).total_seconds()
 
     def _drained(self, body):
         """At the moment when the condition becomes true, for the spec that the status is of."""

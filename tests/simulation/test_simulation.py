@@ -55,6 +55,7 @@ FAILED_ONCE_WITH_MORE_FAULTS = {
     622: "the end of a run was not reported again after a problem, because its cluster had got another owner",
     815: "the judge: a copy that others had redirected counted for a limit",
     1488: "the same as 314",
+    840: "the judge: a run ended well while its spec was invalid; another one began before its status said so",
     1440: "the judge: a cluster gets no other owner while a run that is held up for good is open there",
     1715: "the simulation: others did not repeat the cancellation of a stuck reassignment that Kafka had refused",
 }
