@@ -51,6 +51,7 @@ FAILED_ONCE_WITH_MORE_FAULTS = {
     51: "the judge: others had lowered a replication factor below min.insync.replicas before the run",
     59: "the ledger forgot a rate that others had set, while a call of a killed operator had yet to be executed",
     67: "the judge: a rebalance waits for good for a topic that the operator may not read, and says so",
+    223: "the problem of a plan that could not be stored stayed while another rebalance had its place",
     314: "the judge: the same, and one that does not select this topic is queued behind two that do",
     622: "the end of a run was not reported again after a problem, because its cluster had got another owner",
     815: "the judge: a copy that others had redirected counted for a limit",

@@ -4,10 +4,12 @@ import dataclasses
 from datetime import timedelta
 
 import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.stopped_clock import NOON
 from tests.fakes.walked_operator import NARROWER, applied, flying
+from tests.unit.reconcile.renamed_resources import Renamed
 
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.reconcile.state.memory import Problem
 
 
@@ -53,6 +55,35 @@ async def test_a_start_that_is_on_record():
     operator.clock.at = NOON + timedelta(minutes=1)
     operator.kafka.arrive()
     await operator.until("Succeeded")
+
+
+@pytest.mark.parametrize(
+    ("problem", "state"),
+    [
+        (Transient("ApiServerUnreachable", "no answer"), "Queued"),
+        (Refused("InvalidSpec", "not possible"), "InvalidSpec"),
+    ],
+)
+async def test_a_plan_that_has_to_wait(problem, state):
+    """Another rebalance has got its place meanwhile and goes on for long. Only what a person must mend stays."""
+    kafka = KafkaInMemory(range(1, 7), t=[[1], [1]])
+    kafka.slow = {2}
+    operator = Renamed(kafka)
+    operator.apply(brokers={"include": [3]})
+    save = operator.engine._stores.plans.save
+
+    async def fails(uid, *arguments):
+        if uid == "u-1":
+            raise problem
+        return await save(uid, *arguments)
+
+    operator.engine._stores.plans.save = fails
+    await operator.until(problem.reason)
+    operator.apply_another(brokers={"include": [2]})
+    await operator.until_true(lambda: bool(kafka.flying))
+    for _ in range(30):
+        await operator.round()
+    assert operator.state == state
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,12 @@ class Problems:
         if not rebalance.memory.blocked(self._clock.monotonic()):
             rebalance.memory = rebalance.memory.done_with(stage)
 
+    def waits_for_its_turn(self, rebalance: Rebalance, stage: str) -> None:
+        """The stage is not retried for now. A passing problem is over; what a person must mend stays on the status."""
+        problem = rebalance.memory.problem
+        if problem is not None and isinstance(problem.error, Transient):
+            self.nothing_to_do(rebalance, stage)
+
     def _note(self, rebalance: Rebalance, stage: str, error: RebalanceError) -> None:
         rebalance.memory = replace(rebalance.memory, problem=Problem(stage, error))
         again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS

@@ -26,7 +26,7 @@ from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
 
-_QUEUE = "queue"
+_QUEUE, _PLAN = "queue", "plan"
 _QUEUE_SECONDS = 2.0
 _MODEL_SECONDS = 1.0
 """How long a round waits for a load model. Its store may hang, and nothing that moves depends on it."""
@@ -74,8 +74,10 @@ class Runs:
             return _without_unseen(rebalance)
         if queue.unseen:
             queue = behind(queue, queue.unseen)
-        due = self._clock.monotonic() >= rebalance.memory.retry_at
-        if not due or (queue.waits and not queue.unseen and not terminating):
+        if queue.waits and not queue.unseen and not terminating:
+            self._lifecycle.waits_for_its_turn(rebalance, _PLAN)
+            return queue
+        if self._clock.monotonic() < rebalance.memory.retry_at:
             return queue
         predecessor = next(
             (r for r in rebalances if r.record.loaded_run is not None and _hands_over(r, rebalance)), None
@@ -106,7 +108,7 @@ class Runs:
         replanning, task = rebalance.assessment.replanning, self._lifecycle.take_plan(rebalance)
         if task is None:
             return replanning
-        async with self._lifecycle.problems_of(rebalance, "start"):
+        async with self._lifecycle.problems_of(rebalance, _PLAN):
             made = await task
             if isinstance(made, Planned):
                 await self._lifecycle.begin(rebalance, made)
