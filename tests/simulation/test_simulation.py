@@ -61,6 +61,7 @@ FAILED_ONCE_WITH_MORE_FAULTS = {
     1715: "the simulation: others did not repeat the cancellation of a stuck reassignment that Kafka had refused",
 }
 FAILED_ONCE_WITH_OVERLAPPING = {
+    1487: "an election counted as the first call of a partition, which another rebalance moved before that call",
     113: "the judge: a run lost its cordons because another owner had got the cluster, whose only topic was deleted",
     562: "a run succeeded in the round in which the undo of another one began to move its partitions",
     859: "the judge: Drained counted as a new claim when the late write of an older status was corrected",

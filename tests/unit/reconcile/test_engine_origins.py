@@ -1,5 +1,7 @@
 """A way back leads to what each partition was when the run first sent it something: what others did is theirs."""
 
+from dataclasses import replace
+
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
@@ -311,6 +313,62 @@ class TestFirstCall:
             await alter(sent)
         await operator.until_true(lambda: not operator.kube.resources)
         assert kafka.lists("t") == [[1, 2, 3]] * 4
+
+    async def test_an_election_is_no_first_call(self, kafka):
+        """It precedes another plan, and changes no list. What others move after it is theirs."""
+        operator = await self.recorded_only(kafka, "killed")
+        tp, led = TopicPartition("t", 0), []
+        kafka.states[tp] = replace(kafka.states[tp], leader=2)
+        elect = kafka.elect_preferred
+
+        async def and_then_others(orders):
+            kafka.elect_preferred = elect
+            led.extend(orders)
+            answer = await elect(orders)
+            kafka.assign("t", 0, 5, 4, 2)
+            return answer
+
+        kafka.elect_preferred = and_then_others
+        operator.edit(brokers={"include": [4, 5, 7]})
+        await operator.until_true(lambda: bool(led))
+        await operator.until("Succeeded")
+        assert led[0] == tp
+        await undone(operator)
+        assert kafka.lists("t") == [[5, 4, 2], *[[1, 2, 3]] * 3]
+
+    @pytest.mark.parametrize("how", ["killed", "refused"])
+    async def test_the_first_call_after_an_election(self, how):
+        """The spec first asks for leaders only, then for other brokers. The record of the election stays."""
+        before = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+        kafka = KafkaInMemory(range(1, 8), t=before)
+        kafka.lead("t", 0, 2)
+        operator = OperatorInMemory(kafka)
+        elect, alter, asked, refused = kafka.elect_preferred, kafka.alter_reassignments, [], []
+
+        async def unanswered(orders):
+            asked.extend(orders)
+            raise Transient("KafkaUnreachable", "no answer")
+
+        async def fails(orders):
+            refused.extend(orders)
+            if how == "refused":
+                return dict.fromkeys(orders, AlterCode.INVALID_REPLICA_ASSIGNMENT)
+            raise Transient("KafkaUnreachable", "no answer")
+
+        kafka.elect_preferred, kafka.alter_reassignments = unanswered, fails
+        operator.apply(throttle=FAST, strategy="PreferredLeaders")
+        await operator.until_true(lambda: asked == [TopicPartition("t", 0)])
+        kafka.elect_preferred = elect
+        operator.edit(strategy="MinimalMovement", brokers=OTHERS)
+        await operator.until_true(lambda: len(refused) > len(before))
+        assert operator.rebalance.record.origins[TopicPartition("t", 0)].leader == 2
+        kafka.alter_reassignments = alter
+        if how == "killed":
+            operator.restart()
+        kafka.assign("t", 0, 5, 4, 2)
+        await operator.until("Succeeded")
+        await undone(operator)
+        assert kafka.lists("t") == [[5, 4, 2], *before[1:]]
 
     async def test_another_first_call(self, kafka):
         """The answer was lost, and the limits are others now: whichever call Kafka has carried out goes back."""

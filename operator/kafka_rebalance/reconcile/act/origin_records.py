@@ -36,7 +36,8 @@ class OriginRecords:
         calls |= {tp: cluster.partitions[tp].replicas for tp in orders.elections}
         found = {tp: (_recorded(rebalance, tp, cluster), cluster.partitions[tp]) for tp in calls}
         due = {tp: row for tp, call in calls.items() if (row := _due(*found[tp], call)) is not None}
-        self._new[rebalance.uid] = frozenset(tp for tp, row in due.items() if row.first_call)
+        first = {tp for tp, row in due.items() if row.first_call}
+        self._new[rebalance.uid] = frozenset(tp for tp in first if not _is_ours(*found[tp]))
         run, written = rebalance.record.run, False
         if due and run is not None:
             rows = {**_in_flight(rebalance, cluster), **due}
@@ -117,7 +118,10 @@ def _in_flight(rebalance: Rebalance, cluster: ClusterState) -> dict[TopicPartiti
 
 
 def _due(recorded: Origin | None, state: PartitionState, call: Replicas) -> Origin | None:
-    """The entry that must be on record before this call (the call is empty for a null); None if the record suffices."""
+    """The entry that must be on record before this call (the call is empty for a null); None if the record suffices.
+
+    An election, whose call is the list as it is, does not change it: the first call that does is still to come.
+    """
     done = None
     if recorded is not None:
         if not recorded.first_call:
@@ -125,9 +129,12 @@ def _due(recorded: Origin | None, state: PartitionState, call: Replicas) -> Orig
         done = carried_out(recorded.replicas, recorded.first_call, state)
     if recorded is None or done is None:
         return Origin(state.tp, state.topic_id, state.replicas, state.leader, call) if call else None
-    # After another call it would not be known which of the two was carried out.
-    another = call and call != recorded.first_call
-    return replace(recorded, first_call=()) if done or another else None
+    if done:
+        return replace(recorded, first_call=())
+    if call in {(), recorded.replicas, recorded.first_call}:
+        return None
+    # After a second call that changes the list it would not be known which of the two was carried out.
+    return replace(recorded, first_call=call if recorded.first_call == recorded.replicas else ())
 
 
 def _is_ours(recorded: Origin | None, state: PartitionState) -> bool:
