@@ -31,8 +31,8 @@ class StatusJudge:
         """When each partition was created that has not been there from the beginning."""
         self.topics_deleted = False
         """Whether a topic has been deleted, by which the cluster may have been known."""
-        self._empty = set()
-        """The uids whose brokers are said to be drained."""
+        self._empty = {}
+        """By uid, the brokers that are said to be drained."""
         self._proved = set()
         """By uid, the end of each run whose status has said so. A late write of an older status may be corrected."""
         self._succeeded = set()
@@ -115,17 +115,18 @@ class StatusJudge:
     def _drained(self, body):
         """At the moment when the condition becomes true, for the spec that the status is of."""
         uid, status = body["metadata"]["uid"], body.get("status", {})
-        if not any(c["type"] == "Drained" and c["status"] == "True" for c in status.get("conditions", ())):
-            self._empty.discard(uid)
+        proved = [c for c in status.get("conditions", ()) if c["type"] == "Drained" and c["status"] == "True"]
+        if not proved:
+            self._empty.pop(uid, None)
             return
-        said, end = uid in self._empty, (uid, status.get("completedAt"))
-        self._empty.add(uid)
+        leaving = self._leaving.get((uid, proved[0].get("observedGeneration")), ())
+        said, end = self._empty.get(uid) == leaving, (uid, status.get("completedAt"), *leaving)
+        self._empty[uid] = leaving
         if end[1] is not None:
             said = said or end in self._proved
             self._proved.add(end)
         if said:
             return
-        leaving = self._leaving.get((uid, status.get("observedGeneration")), ())
         for tp, state in self.world.kafka.states.items():
             here = set(leaving) & set(state.replicas)
             if here and not self._changed_lately(tp):

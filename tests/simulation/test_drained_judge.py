@@ -22,7 +22,7 @@ class Reported:
             self.statuses.edited(self._body(generation, {}) | {"spec": {"brokers": {"decommission": [broker]}}})
 
     def says(self, drained, *, generation=1, end="12:00"):
-        conditions = [{"type": "Drained", "status": str(drained)}]
+        conditions = [{"type": "Drained", "status": str(drained), "observedGeneration": generation}]
         status = {"conditions": conditions, "observedGeneration": generation, "completedAt": end}
         self.statuses._drained(self._body(2, status))
         return self.broken
@@ -43,6 +43,13 @@ def test_of_the_spec_before_an_edit():
     """The edit to broker 5 has not reached the operator yet (seed 1362)."""
     assert Reported(5).says(True) == []
     assert Reported(5).says(True, generation=2) == ["a says that [5] are drained, and t-0 is on (5,)"]
+
+
+def test_which_stays_after_an_edit():
+    """Of the brokers that the spec names now, nothing has been proved (seed 3447)."""
+    reported = Reported(5)
+    assert reported.says(True) == []
+    assert reported.says(True, generation=2, end="12:00") == ["a says that [5] are drained, and t-0 is on (5,)"]
 
 
 def test_again_after_the_late_write_of_an_older_status():

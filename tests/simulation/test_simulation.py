@@ -14,6 +14,7 @@ AT_ONCE = 50
 SEEDS = {Kind.USUAL: 100, Kind.LOG_DIRS: 50, Kind.MORE_FAULTS: 50, Kind.OVERLAPPING: 30}
 RANGES = [(kind, first) for kind, count in SEEDS.items() for first in range(0, count, AT_ONCE)]
 FAILED_ONCE = {
+    3447: "Drained was said of brokers that the spec named only after the proof had begun",
     235: "the judge: deleted between its success and the status that says so, which leaves a cordon",
     559: "a KafkaConnection was refused for an hour, since the topics on record had been created again",
     601: "the throttle waited for a late append, nothing named the cluster any more, and the operator was restarted",

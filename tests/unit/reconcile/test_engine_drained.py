@@ -65,3 +65,43 @@ async def test_deleted_before_the_run_is_closed():
     kafka.slow = {3}
     await operator.until_true(lambda: kafka.flying)
     assert operator.condition("Drained")["status"] == "False"
+
+
+async def test_edited_while_it_is_proved():
+    """The proof is about the brokers that the spec named before, so nothing is said of those that it names now."""
+    kafka = KafkaInMemory((1, 2, 3, 4), t=[[1], [2], [3]])
+    operator = Renamed(kafka)
+    operator.apply(brokers={"decommission": [4]}, throttle=FAST)
+    log_dirs, patch, held = kafka.log_dirs, operator.kube.patch_status, []
+
+    async def edited_meanwhile(brokers):
+        answers = await log_dirs(brokers)
+        kafka.log_dirs, operator.kube.patch_status = log_dirs, patch_status
+        operator.edit(brokers={"decommission": [3]})
+        return answers
+
+    async def patch_status(plural, namespace, name, body):
+        if says_drained(body["status"]):
+            held.append(any(3 in held for held in kafka.lists("t")))
+        return await patch(plural, namespace, name, body)
+
+    await operator.until_true(lambda: operator.rebalance.memory.empty_since is not None)
+    kafka.log_dirs = edited_meanwhile
+    await operator.until("Superseded")
+    await operator.until("Succeeded")
+    assert set(held) == {False}
+
+
+async def test_edited_while_another_one_has_its_place():
+    """It waits in the queue. What was said of the brokers that its spec named before is not said of the new ones."""
+    kafka = KafkaInMemory((1, 2, 3, 4), t=[[1], [2], [3]])
+    operator = Renamed(kafka)
+    operator.apply(brokers={"decommission": [4]}, throttle=FAST)
+    await operator.until("NothingToDo")
+    assert operator.condition("Drained")["status"] == "True"
+    kafka.slow = {4}
+    operator.apply_another(brokers={"include": [4]}, throttle=FAST)
+    await operator.until_true(lambda: kafka.flying)
+    operator.edit(brokers={"decommission": [3]})
+    await operator.until("Queued")
+    assert operator.condition("Drained") is None

@@ -160,7 +160,7 @@ class Closing:
         made; None before that is known.
         """
         assessment = rebalance.assessment
-        leaving = {BrokerId(b) for b in rebalance.desired.spec.brokers.decommission}
+        leaving = frozenset(map(BrokerId, rebalance.desired.spec.brokers.decommission))
         if not leaving:
             return assessment
         partitions = await self._admin.describe_partitions()
@@ -178,7 +178,7 @@ class Closing:
             rebalance.memory = replace(rebalance.memory, empty_since=None)
             examples = ", ".join(str(tp) for tp in sorted(left)[:5])
             message = f"brokers {names} still hold replicas of {len(left)} partitions: {examples}"
-            return replace(assessment, drain=Drain(empty=False, message=message + _stay_cordoned(rebalance)))
+            return replace(assessment, drain=Drain(leaving, empty=False, message=message + _stay_cordoned(rebalance)))
         now, since = self._clock.monotonic(), rebalance.memory.empty_since
         if since is None:
             since = now

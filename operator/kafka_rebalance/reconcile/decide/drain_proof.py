@@ -7,6 +7,7 @@ must be empty too; to read them takes Describe on the cluster only.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import partial
 
 from kafka_rebalance.kafka.ports import Answers, LogDir
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
@@ -38,27 +39,27 @@ def drain_of(
 
     ``hidden``: topics on these disks that we may not describe.
     """
-    names = _brokers(leaving)
+    names, found = _brokers(leaving), partial(Drain, frozenset(leaving))
     if answers.errors:
         why = next(iter(answers.errors.values())).message
-        return Drain(None, f"brokers {names} hold no replica of a topic that we may describe, and nothing more: {why}")
+        return found(None, f"brokers {names} hold no replica of a topic that we may describe, and nothing more: {why}")
     held = {tp for broker in leaving for log_dir in answers.get(broker, ()) for tp in log_dir.replica_bytes}
     if unseen := {tp for tp in held if tp.topic in hidden}:
         allow = "allow Describe on these topics and select them"
         message = f"brokers {names} still hold replicas of topics that we may not describe: {_some(unseen)}; {allow}"
-        return Drain(False, message)
+        return found(False, message)
     if hidden and not set(leaving) <= set(asked):
         text = ", ".join(sorted(hidden)[:_NAMED])
-        return Drain(None, f"of {names} not all are live, and we may not describe topics that they may hold: {text}")
+        return found(None, f"of {names} not all are live, and we may not describe topics that they may hold: {text}")
     silent = set(asked) - answers.keys()
     if not (held or silent):
         proof = "and their log dirs are empty" if set(leaving) <= set(asked) else "and no topic is hidden from us"
-        return Drain(True, f"brokers {names} held no replica at two readings, {proof}")
+        return found(True, f"brokers {names} held no replica at two readings, {proof}")
     if seconds < WAIT_SECONDS:
         return None
     if held:
-        return Drain(False, f"brokers {names} still have {len(held)} partitions in their log dirs: {_some(held)}")
-    return Drain(None, f"brokers {_brokers(silent)} did not say what is in their log dirs")
+        return found(False, f"brokers {names} still have {len(held)} partitions in their log dirs: {_some(held)}")
+    return found(None, f"brokers {_brokers(silent)} did not say what is in their log dirs")
 
 
 def _some(tps: Iterable[TopicPartition]) -> str:

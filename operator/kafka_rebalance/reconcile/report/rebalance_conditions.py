@@ -14,6 +14,7 @@ from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
+from kafka_rebalance.reconcile.decide.replanning import already_done
 from kafka_rebalance.reconcile.report.override_report import with_overrides
 from kafka_rebalance.reconcile.report.ready_state import ready_of
 from kafka_rebalance.reconcile.state.assessment import ThrottleFindings
@@ -118,15 +119,17 @@ def _permissions(rebalance: RebalanceView) -> _Findings:
 
 
 def _drain(rebalance: RebalanceView) -> _Findings:
-    """Whether the brokers to decommission are empty. The answer stays after the run."""
-    drain = rebalance.assessment.drain
-    if drain is not None:
+    """Whether the brokers to decommission are empty. The answer stays after the run, until another plan is wanted."""
+    drain, done = rebalance.assessment.drain, already_done(rebalance)
+    known = rebalance.record.loaded_run is not None or done
+    leaving = rebalance.desired.spec.brokers.decommission
+    if drain is not None and known and drain.brokers == set(leaving):
         reason = {True: Reason.DRAINED, False: Reason.NOT_DRAINED, None: Reason.DRAIN_UNPROVED}[drain.empty]
         return {ConditionType.DRAINED: _Finding(drain.empty, reason, drain.message)}
-    if going_back(rebalance) and rebalance.desired.spec.brokers.decommission:
+    if going_back(rebalance) and leaving:
         moved_back = _Finding(False, Reason.NOT_DRAINED, "replicas are moved back to the brokers")
         return {ConditionType.DRAINED: moved_back}
-    return {ConditionType.DRAINED: None} if rebalance.record.loaded_run is not None else {}
+    return {} if done else {ConditionType.DRAINED: None}
 
 
 def _throttle(throttle: ThrottleFindings) -> _Finding:

@@ -167,8 +167,9 @@ class ThrottleFindings:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Whether the brokers to be emptied hold no replica any more. ``empty`` None: that cannot be proved."""
+    """Whether these brokers hold no replica any more. ``empty`` None: that cannot be proved."""
 
+    brokers: frozenset[BrokerId]
     empty: bool | None
     message: str
 

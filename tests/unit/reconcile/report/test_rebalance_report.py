@@ -236,7 +236,7 @@ class TestNumbers:
     def test_drained_is_said_only_where_it_was_looked_for(self, drained, status):
         """None: nothing is decommissioned, and an earlier condition is removed."""
         mine = rebalance()
-        found(mine, drain=Drain(drained, "brokers 4"))
+        found(mine, drain=Drain(frozenset(), drained, "brokers"))
         remembered(mine, written=status_of(mine))
         assert find_condition(mine.memory.written.conditions, ConditionType.DRAINED).status == status
         found(mine, drain=None)

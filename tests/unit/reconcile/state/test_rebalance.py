@@ -192,17 +192,18 @@ class TestDecisions:
 class TestAboutARun:
     def test_another_run_begins_another_assessment(self):
         """No finding about one plan applies to the next one; the queue place does."""
-        mine = found(running(), progress="old", drain=Drain(True, ""), sent=frozenset(TPS), replanning=Replanning("x"))
+        drain = Drain(frozenset(), True, "")
+        mine = found(running(), progress="old", drain=drain, sent=frozenset(TPS), replanning=Replanning("x"))
         queue = mine.assessment.queue
         recorded(mine, loaded_run=loaded_run_of(mine.record.run, mine.record.loaded_run.plan, "ref", {}))
         assert mine.assessment == Assessment(run=mine.record.loaded_run, queue=queue)
 
     def test_what_is_said_of_a_run_that_has_ended_stays(self):
         """Its progress and skipped partitions are in the last status; its direction is no longer needed."""
-        mine = found(running(), progress="all", drain=Drain(True, ""), replanning=Replanning("x"))
+        mine = found(running(), progress="all", drain=Drain(frozenset(), True, ""), replanning=Replanning("x"))
         statuses = mine.assessment.statuses
         ended = recorded(mine, loaded_run=None).assessment
-        assert (ended.statuses, ended.advance.progress, ended.drain) == (statuses, "all", Drain(True, ""))
+        assert (ended.statuses, ended.advance.progress, ended.drain) == (statuses, "all", Drain(frozenset(), True, ""))
         assert (ended.replanning, ended.judgement.direction, ended.judgement.inputs) == (None, None, None)
 
     def test_the_same_run_keeps_it(self):
