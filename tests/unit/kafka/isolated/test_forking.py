@@ -127,7 +127,9 @@ async def test_busy_processes_get_a_lower_priority(clients, monkeypatch):
         while os.getpriority(os.PRIO_PROCESS, busy) != LOW_PRIORITY:
             await one.describe_partitions(["t"], {})
         assert priorities(busy) == {LOW_PRIORITY}
-        await clients.connect(settings, LEADING, "busy").describe_cluster()
+        asking = asyncio.create_task(clients.connect(settings, LEADING, "busy").describe_cluster())
+        await until("a later one has begun", lambda: len(clients.processes) == 3)
         (later,) = set(clients.processes) - {calm, busy}
-        await until("the later one has it too", lambda: priorities(later) == {LOW_PRIORITY})
+        await until("it has that too", lambda: os.getpriority(os.PRIO_PROCESS, later) == LOW_PRIORITY)
+        asking.cancel()
         assert priorities(calm) == as_before
