@@ -13,6 +13,7 @@ from kafka_rebalance.execution import steps
 from kafka_rebalance.execution.cancellation import why_not_cancel
 from kafka_rebalance.execution.first_call import carried_out
 from kafka_rebalance.execution.rollback import Skip, rollback_target
+from kafka_rebalance.model.bulk import made_in_bulk
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 
@@ -29,6 +30,7 @@ class Direction(StrEnum):
     REVERT = "Revert"  # only partitions in flight go back
 
 
+@made_in_bulk
 @dataclass(frozen=True, slots=True)
 class PartitionMove:
     """One partition's replica lists: before the run, when the plan was made, and as planned.
@@ -70,6 +72,7 @@ class MovePhase(StrEnum):
     SKIPPED = "Skipped"  # left alone for the rest of the run
 
 
+@made_in_bulk
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
     """The status of one partition. ``step``: the list that its step leads to; ``call``: what may be sent now.

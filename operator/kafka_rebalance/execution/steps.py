@@ -16,10 +16,12 @@ list that the first call leaves, the next step is the second call.
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from kafka_rebalance.model.bulk import made_in_bulk
 from kafka_rebalance.model.topology import BrokerId, Replicas
 from kafka_rebalance.reasons import Reason
 
 
+@made_in_bulk
 @dataclass(frozen=True, slots=True)
 class Alter:
     """Submit ``replicas``; complete when ``until_in_sync`` are in the ISR (empty: at once)."""

@@ -1,8 +1,12 @@
-"""Keeps the garbage collector away while millions of values without cycles are made, or modules are imported."""
+"""Millions of values without cycles: how they are made quickly, and the garbage collector is kept away meanwhile."""
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import MISSING, field, fields, make_dataclass
+from typing import Any, TypeVar
+
+C = TypeVar("C")
 
 LARGE = 10_000
 """The number of values from which it pays to switch the collector off, or to make them in a thread."""
@@ -23,6 +27,24 @@ def without_collector() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def made_in_bulk(cls: type[C]) -> type[C]:
+    """Make a frozen dataclass with slots as fast as one that is not frozen: in a third of the time.
+
+    The type checker still refuses assignments to its fields, Python does not any more.
+    """
+    rows = [(of.name, Any, _with_default(of)) for of in fields(cls)]  # type: ignore[arg-type]
+    plain = make_dataclass(cls.__name__, rows, eq=False, repr=False)
+    cls.__init__ = plain.__init__  # type: ignore[method-assign, misc]
+    del cls.__setattr__, cls.__delattr__  # those of a frozen dataclass, which refuse everything
+    return cls
+
+
+def _with_default(of: Any) -> Any:
+    if of.default_factory is not MISSING:
+        return field(default_factory=of.default_factory)
+    return field() if of.default is MISSING else field(default=of.default)
 
 
 def collect_rarely() -> None:

@@ -9,12 +9,14 @@ from functools import cached_property
 from itertools import chain, groupby
 from typing import Self
 
+from kafka_rebalance.model.bulk import made_in_bulk
 from kafka_rebalance.model.load_outcome import LoadOutcome
 from kafka_rebalance.model.plan_totals import BrokerChange, PlanTotals
 from kafka_rebalance.model.rate_room import RateRoom
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 
+@made_in_bulk
 @dataclass(frozen=True, slots=True, order=True)
 class PlannedPartition:
     """One partition that the plan is about. ``topic_id`` is empty in plans made from files.

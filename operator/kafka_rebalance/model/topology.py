@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, NewType
 
+from kafka_rebalance.model.bulk import made_in_bulk
 from kafka_rebalance.model.kafka_version import KafkaVersion
 
 BrokerId = NewType("BrokerId", int)
@@ -45,6 +46,7 @@ class Broker:
     port: int = 0
 
 
+@made_in_bulk
 @dataclass(frozen=True, slots=True)
 class PartitionState:
     """One partition as metadata and the listing of reassignments show it.

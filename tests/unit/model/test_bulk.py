@@ -1,10 +1,37 @@
 """The garbage collector is off while a command builds its values, and restored afterwards."""
 
 import gc
+import pickle
+from dataclasses import dataclass, field, replace
 
 import pytest
 
-from kafka_rebalance.model.bulk import LARGE, collect_rarely, kept_for_long, without_collector
+from kafka_rebalance.model.bulk import LARGE, collect_rarely, kept_for_long, made_in_bulk, without_collector
+
+
+@made_in_bulk
+@dataclass(frozen=True, slots=True, order=True)
+class Quick:
+    at: int
+    names: list[str] = field(default_factory=list)
+    size: int = 7
+    more: str = ""
+
+
+class TestMadeInBulk:
+    def test_it_is_the_dataclass_that_it_was(self) -> None:
+        one, other = Quick(1), Quick(1, [], 7, more="")
+        assert (one.at, one.names, one.size, one.more) == (1, [], 7, "")
+        assert one == other
+        assert one.names is not other.names
+        assert one < Quick(2)
+        assert replace(one, more="x") == Quick(1, more="x")
+        assert pickle.loads(pickle.dumps(one)) == one
+        assert repr(one) == "Quick(at=1, names=[], size=7, more='')"
+        assert not hasattr(one, "__dict__")
+
+    def test_it_is_hashed_by_its_fields(self) -> None:
+        assert hash(Quick(1, (), 2)) == hash(Quick(1, (), 2))  # type: ignore[arg-type]
 
 
 class TestWithoutCollector:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.model.bulk import made_in_bulk
 from kafka_rebalance.model.goals import Balance, LoadGoal, LoadResource, RackAwareness, Strategy
 from kafka_rebalance.model.topology import Broker, BrokerId, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -35,6 +36,7 @@ class Goals:
         return self.max_replica_moves is not None or self.max_data_to_move is not None
 
 
+@made_in_bulk
 @dataclass(frozen=True, slots=True)
 class PartitionInput:
     """One selected partition. Without a leader it is skipped and not counted: its data cannot be copied.

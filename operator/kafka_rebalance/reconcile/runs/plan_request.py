@@ -116,10 +116,10 @@ def _partition_inputs(
                 state.replicas,
                 state.topic_id,
                 size.new_copy,
-                has_leader=state.leader is not None,
-                pinned=tp.topic in inputs.pinned,
-                min_insync=inputs.min_insync.get(tp.topic, 1),
-                replica_bytes=size.replica_bytes,
+                state.leader is not None,
+                tp.topic in inputs.pinned,
+                inputs.min_insync.get(tp.topic, 1),
+                size.replica_bytes,
             )
             for tp, state, size in rows
         ]

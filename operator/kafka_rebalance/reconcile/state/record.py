@@ -255,15 +255,15 @@ def loaded_run_of(
     found = ((p, on_record(p.tp, p.topic_id, origins)) for p in plan.partitions)
     moves = tuple(
         PartitionMove(
-            tp=p.tp,
-            topic_id=p.topic_id,
-            origin=origin.replicas if origin is not None else p.current,
-            planned_from=p.current,
-            target=p.target,
-            size_bytes=p.size_bytes,
-            origin_leader=origin.leader if origin is not None else None,
-            elects=p.elects,
-            first_call=origin.first_call if origin is not None else (),
+            p.tp,
+            p.topic_id,
+            origin.replicas if origin is not None else p.current,
+            p.current,
+            p.target,
+            p.size_bytes,
+            origin.leader if origin is not None else None,
+            p.elects,
+            origin.first_call if origin is not None else (),
         )
         for p, origin in found
         if origin is not None or not back
