@@ -50,7 +50,7 @@ class OAuthClient:
 
     def redact(self, text: str) -> str:
         """``text`` without the client secret."""
-        return text.replace(self.client_secret, _MASK)
+        return _masked(text, self.client_secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,7 @@ class ConnectionSettings:
 
     def redact(self, text: str) -> str:
         """``text`` without the secrets, in case a client library quotes them."""
-        for secret in (self.password, self.client_key_pem):
-            if secret:
-                text = text.replace(secret, _MASK)
+        text = _masked(text, self.password, self.client_key_pem)
         return self.oauth.redact(text) if self.oauth else text
 
 
@@ -158,6 +156,14 @@ def trusting(ca_pem: str | None) -> ssl.SSLContext:
         return ssl.create_default_context(cadata=ca_pem or None)
     except (ssl.SSLError, ValueError) as error:
         raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "the CA is not a PEM certificate") from error
+
+
+def _masked(text: str, *secrets: str | None) -> str:
+    """Without any line of the secrets: line breaks may be quoted as escapes, or left out at the end."""
+    lines = [line for secret in secrets if secret for line in secret.splitlines() if line]
+    for line in sorted(lines, key=len, reverse=True):  # one may be a part of another
+        text = text.replace(line, _MASK)
+    return text
 
 
 def _ssl_context(settings: ConnectionSettings) -> ssl.SSLContext:
