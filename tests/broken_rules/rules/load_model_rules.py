@@ -100,6 +100,16 @@ LOAD_MODEL_RULES = (
         ("tests/unit/reconcile/test_connection_samplers.py::TestClaims::test_brokers_that_answer_as_another_cluster",),
     ),
     BrokenRule(
+        "sample-of-a-server-with-the-id",
+        "A server that only claims the cluster id on record puts nothing into a lake by spec.sampling.",
+        "reconcile/owner_clients.py",
+        "await self._owners.recognise(await admin.describe_cluster(), admin, settings.bootstrap_servers)",
+        "await admin.describe_cluster()",
+        (
+            "tests/unit/reconcile/test_connection_samplers.py::TestClaims::test_an_address_that_leads_to_another_cluster_with_the_id",
+        ),
+    ),
+    BrokenRule(
         "unwanted-sample",
         "No sample is stored for a KafkaConnection that was deleted while it was taken.",
         "reconcile/connection_samplers.py",

@@ -49,8 +49,8 @@ OWNERSHIP_RULES = (
         "if older and not claimant.edited and not work and proved:",
         "if older and not work and proved:",
         (
-            "tests/unit/reconcile/decide/test_cluster_ownership.py::test_who_is_refused",
-            "tests/unit/reconcile/test_supervisor_two_connections.py::TestEdited::test_takes_no_idle_cluster",
+            "tests/unit/reconcile/decide/test_cluster_ownership.py::test_where_both_are_known_to_lead_to_the_cluster",
+            "tests/unit/reconcile/test_supervisor_two_connections.py::TestEdited::test_takes_no_cluster_that_it_leads_to",
         ),
     ),
     BrokenRule(

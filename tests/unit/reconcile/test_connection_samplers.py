@@ -173,6 +173,23 @@ class TestClaims:
         await more(world, lake)
         assert fake not in [kafka._admin for kafka, _ in lake.samplers]
 
+    async def test_an_address_that_leads_to_another_cluster_with_the_id(self, world, lake):
+        """What the client for samples reaches is compared with the brokers and topics on record, before each run."""
+        clients, first = world.supervisor._engines.clients, [world.real]
+        connect, fake = clients.connect, Cluster([7, 8, 9], stolen=[[7, 8, 9]])
+
+        def leading_elsewhere(settings, owner):
+            found = connect(settings, owner)
+            return found if found is not world.real or (first and first.pop()) else fake
+
+        clients.connect = leading_elsewhere
+        sampled(world)
+        await world.until(lambda: condition(world) and condition(world)[:2] == ("False", "ClusterIdCollision"))
+        assert (world.owner["namespace"], lake.samplers, lake.stored) == ("k", [], [])
+        clients.connect = connect
+        await more(world, lake)
+        assert [kafka._admin for kafka, _ in lake.samplers] == [world.real]
+
 
 class TestEnd:
     async def test_with_the_connection(self, world, lake):

@@ -52,6 +52,13 @@ class TestEdited:
         two.see("a")
         await two.until(lambda: two.state("a") == "Succeeded")
 
+    async def test_takes_no_cluster_that_it_leads_to(self, two):
+        """Even where the bootstrap servers of both are the same: whoever may edit it may not know the credentials."""
+        two.edit(CONNECTIONS, "e", "prod", bootstrapServers="kafka:9092")
+        await two.until(lambda: two.state("e", "prod", CONNECTIONS) == "Conflicted")
+        assert "KafkaConnection e/prod is older, but its spec was edited" in two.ready("e", "prod", CONNECTIONS)[1]
+        assert owner_of(two, "c") == "k"
+
     @pytest.mark.parametrize("restart", [False, True])
     async def test_takes_no_run(self, two, restart):
         """It takes no run even with the id of a topic, which every user of that cluster knows."""
