@@ -1,0 +1,175 @@
+"""A round pauses between rebalances, and computes what is long in threads: one event loop serves all clusters."""
+
+import asyncio
+import threading
+from collections import defaultdict
+from datetime import timedelta
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.fakes.stopped_clock import NOON
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.reconcile import rounds
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.throttle import (
+    cluster_throttle,
+    ledger_cache,
+    list_readings,
+    slices,
+    throttle_keeper,
+    topic_lists,
+)
+
+TURN = "turn of another task"
+MANY = 60
+
+
+class Steps:
+    """What a round does, in order, and when another task of the event loop gets its turn."""
+
+    def __init__(self, monkeypatch):
+        self.done, self._patch = [], monkeypatch.setattr
+
+    def note(self, owner, name, step):
+        """Note each call of this function as this step."""
+        call = getattr(owner, name)
+        self._patch(owner, name, lambda *given, **options: (self.done.append(step), call(*given, **options))[1])
+
+    async def of(self, work):
+        async def other():
+            while True:
+                self.done.append(TURN)
+                await asyncio.sleep(0)
+
+        self.done.clear()
+        task = asyncio.create_task(other())
+        await asyncio.sleep(0)
+        await work
+        task.cancel()
+        return self.done
+
+    def slices_of(self, *steps):
+        """The steps of these names between two turns of the other task."""
+        found = [[]]
+        for step in self.done:
+            if step == TURN:
+                found.append([])
+            elif step in steps:
+                found[-1].append(step)
+        return [some for some in found if some]
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    return Steps(monkeypatch)
+
+
+def operator_with(count, **spec):
+    """``count`` rebalances, each of a topic of its own; broker 4 copies slowly."""
+    kafka = KafkaInMemory((1, 2, 3, 4), **{f"t{number}": [[1, 2, 3]] for number in range(count)})
+    kafka.slow = {4}
+    operator = OperatorInMemory(kafka)
+    for number in range(count):
+        at = (NOON + timedelta(seconds=number)).isoformat()
+        metadata = {"name": f"r{number}", "namespace": "kafka", "uid": f"u-{number + 1}", "creationTimestamp": at}
+        topics = {"include": [f"t{number}"]}
+        given = {"kafka": {"bootstrapServers": "kafka:9092"}, "topics": topics, **spec}
+        operator.see(operator.kube.create(REBALANCES, {"metadata": metadata, "spec": given}))
+    return operator
+
+
+class TestPauses:
+    async def test_of_what_is_done_for_each(self, steps):
+        """A user may create thousands of resources: at most 20 of them are looked at in one slice."""
+        operator = operator_with(MANY, execution={"suspend": True})
+        steps.note(Rebalance, "look_at", "look")
+        await steps.of(operator.engine.tick())
+        assert steps.done.count("look") == MANY
+        assert max(map(len, steps.slices_of("look"))) <= 20
+
+    async def test_of_statuses(self, steps):
+        """One status in each slice, of rebalances without a run."""
+        operator = operator_with(MANY, execution={"suspend": True})
+        steps.note(operator.kube, "patch_status", "status")
+        await steps.of(operator.engine.tick())
+        assert steps.done.count("status") == MANY
+        assert max(map(len, steps.slices_of("status"))) == 1
+
+    async def test_of_rebalances_that_run(self, steps):
+        """What has moved and the status are slices of their own, for each of them."""
+        operator = operator_with(5, brokers={"decommission": [1]}, throttle={"unlimited": True})
+        await operator.until_true(lambda: len(operator.kafka.flying) == 5)
+        steps.note(rounds, "advance_of", "advance")
+        steps.note(operator.engine._rounds._recorder, "follow", "follow")
+        await steps.of(operator.engine.tick())
+        assert (steps.done.count("advance"), steps.done.count("follow")) == (5, 5)
+        assert steps.slices_of("advance", "follow") == [["advance"], ["follow"]] * 5
+
+    async def test_of_the_statuses_with_a_problem(self, steps):
+        """When the cluster cannot be used, each resource says so."""
+        operator = operator_with(MANY, execution={"suspend": True})
+
+        async def refuse():
+            raise Permanent("KafkaAuthenticationFailed", "the brokers refused the credentials")
+
+        operator.kafka.describe_cluster = refuse
+        steps.note(operator.kube, "patch_status", "status")
+        await steps.of(operator.engine.tick())
+        assert steps.done.count("status") == MANY
+        assert max(map(len, steps.slices_of("status"))) == 1
+
+
+WORK = [
+    (cluster_throttle, "claims_of"),
+    (throttle_keeper, "combine"),
+    (throttle_keeper.ThrottleKeeper, "_to_list"),
+    (throttle_keeper.ThrottleKeeper, "_appendable"),
+    (throttle_keeper.ThrottleKeeper, "_uncovered"),
+    (list_readings, "_readings_of"),
+    (topic_lists, "stale_entries"),
+    (ledger_cache, "_equal"),
+    (ledger_cache, "_written"),
+]
+"""What grows with the number of partitions that move."""
+IN_THE_LOOP, OFF_THE_LOOP = "in the event loop", "off the event loop"
+
+
+class TestThrottle:
+    """The throttle of many partitions in flight is computed in a thread, that of few is not."""
+
+    @pytest.fixture
+    def computed(self, monkeypatch):
+        """By function, where it has run."""
+        threads = defaultdict(set)
+
+        def noted(name, work):
+            def call(*given, **options):
+                in_loop = threading.current_thread() is threading.main_thread()
+                threads[name].add(IN_THE_LOOP if in_loop else OFF_THE_LOOP)
+                return work(*given, **options)
+
+            return call
+
+        for owner, name in WORK:
+            monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
+        return threads
+
+    @pytest.mark.parametrize("count", [5, slices.MANY + 10])
+    async def test_of_own_partitions(self, computed, count):
+        """Also the ledger is encoded there, when it is written before the lists."""
+        kafka = KafkaInMemory((1, 2, 3, 4), **{f"t{number}": [[1, 2, 3]] for number in range(count)})
+        kafka.slow = {4}
+        operator = OperatorInMemory(kafka)
+        execution = {"parallelPartitionCount": count, "maxPerBroker": {"in": count, "out": count}}
+        rates = {"leaderRate": "1Mi", "followerRate": "1Mi"}
+        operator.apply(brokers={"decommission": [1]}, throttle=rates, execution=execution)
+        await operator.until_true(lambda: len(kafka.flying) == count)
+        few = count <= slices.MANY
+        assert (OFF_THE_LOOP in computed.pop("_written")) is not few
+        computed.clear()
+        for _ in range(40):  # the lists are read back now and then
+            await operator.round()
+        assert computed == {name: {IN_THE_LOOP if few else OFF_THE_LOOP} for _, name in WORK if name != "_written"}
