@@ -5,6 +5,7 @@ from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from kafka_rebalance.api.connection import KafkaSource
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES, parse_metadata, parse_throttle
@@ -57,6 +58,7 @@ class Searched:
         return [metadata for metadata in known if metadata.name == name]
 
 
+@examples(10)
 @given(st.lists(EVENTS, min_size=4, max_size=30))
 def test_as_if_all_connections_were_searched(events):
     """After resources were created, created again under their name, edited, forgotten and deleted."""

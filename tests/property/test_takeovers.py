@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.fakes.found_by_rounds import recorded
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER
@@ -17,7 +19,8 @@ from kafka_rebalance.reconcile.state.record import loaded_run_of
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 PARTITIONS = [TopicPartition("orders", number) for number in range(3)]
-NAMES = "abcd"
+SETS = [frozenset(some) for count in (1, 2, 3) for some in combinations(PARTITIONS, count)]
+NAMES = "abcde"
 
 
 @dataclass(frozen=True)
@@ -87,19 +90,18 @@ class Known:
 def resources(draw):
     """Of one cluster, in the order of any watch; about half of them are being deleted."""
     found = []
-    sets = st.frozensets(st.sampled_from(PARTITIONS), min_size=1)
     for number, name in enumerate(NAMES):
         found.append(
             Known(
                 name,
-                draw(st.sampled_from(["k", "k", "k", "l"])),
-                draw(st.sampled_from([0, 3, 9])),
+                draw(st.sampled_from(["k"] * 6 + ["l"])),
+                draw(st.sampled_from([0, 0, 3, 9])),
                 draw(st.sampled_from([number % 2 == 0] * 3 + [number % 2 == 1])),
-                draw(st.sampled_from(["Rollback", "Rollback", "Revert"])),
+                draw(st.sampled_from(["Rollback"] * 5 + ["Revert"])),
                 draw(st.sampled_from(["", "", *NAMES.replace(name, "")])),
-                draw(st.sampled_from([False, False, True])),
-                draw(sets | sets | st.none()),
-                draw(sets),
+                draw(st.sampled_from([False] * 4 + [True])),
+                draw(st.sampled_from([*SETS, None, None])),
+                draw(st.sampled_from(SETS)),
             )
         )
     return draw(st.permutations(found))
@@ -126,6 +128,7 @@ def scanned_renamings(known):
     }
 
 
+@examples(10)
 @given(resources(), st.data())
 def test_what_takes_a_rollback_over_is_what_a_scan_finds(known, data):
     """Also after one of the resources was edited and one is gone: nothing of the round before is kept."""
