@@ -1,4 +1,4 @@
-"""A run that began at a server which only claims the id of a cluster does not remove the cordons of that cluster."""
+"""A run that began at a server which only claims the id of a cluster removes no cordons there, and blocks nobody."""
 
 import pytest
 from tests.fakes.shared_clusters import REF, Cluster, placed
@@ -48,6 +48,15 @@ async def test_of_a_drain_of_the_owner(squatted):
     await squatted.until(lambda: squatted.state("a") == "Succeeded" and squatted.runs["evil"] == "Abandoned")
     await squatted.deleted("evil")
     assert squatted.real.cordoned == [1]
+
+
+async def test_the_owner_does_not_wait_for_the_end_of_the_run(squatted):
+    """Whoever claimed the id may keep it open: the cluster has another topic with the name of the one that it moves."""
+    squatted.real.create("bogus", [[1, 2, 3]] * 4)
+    squatted.create("a", kafka=REF, **DRAIN)
+    squatted.see("a")
+    await squatted.until(lambda: squatted.state("a") == "Succeeded")
+    assert squatted.runs["evil"] is None
 
 
 async def test_of_a_later_run(squatted, caplog):
