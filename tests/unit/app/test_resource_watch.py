@@ -149,3 +149,19 @@ async def test_what_kopf_reads(kopf_does, monkeypatch):
     await watch.stop()
     kept = {"kind": "KafkaRebalance", "metadata": metadata}
     assert read == [{**page, "items": [kept, kept]}, {"type": "ADDED", "object": kept}]
+
+
+@pytest.mark.parametrize("namespaces", [(), ("kafka",)])
+async def test_how_many_objects_kopf_reads_at_once(monkeypatch, namespaces):
+    """It keeps a page of a list in memory, and an object may have 1.5 MB."""
+    given = []
+
+    async def operator(*, settings, **_):
+        given.append(settings.watching.chunk_size)
+
+    monkeypatch.setattr(kopf, "operator", operator)
+    watch = Watch(namespaces, print)
+    watch.start()
+    await watch.failed.wait()
+    await watch.stop()
+    assert given == [20]
