@@ -50,16 +50,20 @@ async def test_servers_of_a_kafka_connection_are_trusted(monkeypatch, trusted):
 
 async def test_all_inline_connections_wait_for_one_another(monkeypatch):
     """Any number of servers may each claim a cluster that is hard to plan. Each namespace has a turn of its own."""
-    planning, together, namespaces = [], [], set()
-    of = NamespaceTurns.of
+    asked, planning, together, namespaces = [], [], [], set()
+    all_ask, of = asyncio.Event(), NamespaceTurns.of
 
     def turn_of(turns, namespace):
         namespaces.add(namespace)
         return of(turns, namespace)
 
     async def planned(request, turn=None):
+        asked.append(request)
+        if len(asked) == 3:
+            all_ask.set()
         async with turn or nullcontext():
             planning.append(request)
+            await all_ask.wait()
             for _ in range(50):
                 await asyncio.sleep(0)
             together.append(len(planning))

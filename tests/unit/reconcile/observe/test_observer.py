@@ -365,12 +365,12 @@ class TestSizes:
 
     async def test_rates_are_computed_in_a_thread(self, monkeypatch, there, observer):
         """Of 100,000 copies, which a server may show, they take half a second."""
-        threads, read = [], observer_module.read
-        monkeypatch.setattr(observer_module, "read", lambda *a: threads.append(threading.current_thread()) or read(*a))
+        threads, thread = [], threading.current_thread
+        for name in ("_read_produce_rates", "_read_traffic"):
+            monkeypatch.setattr(observer, name, lambda *_: threads.append(thread()))
         there.time = LOG_DIR_SECONDS
         await observer.read_sizes({TP: self.COPY}, self.INFO)
-        assert len(threads) == 1
-        assert threads[0] is not threading.main_thread()
+        assert [one is threading.main_thread() for one in threads] == [False, False]
 
     async def test_large_answers_are_asked_for_less_often(self, monkeypatch, there, observer):
         """By the number of replicas that the answers name, but every ten seconds."""
