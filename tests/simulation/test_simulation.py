@@ -44,6 +44,7 @@ FAILED_ONCE_WITH_LOG_DIRS = {
     265: "the judge: of two plans that name a replica, the one whose run has a record of it counts",
     418: "the start of a run could not be recorded; then it had nothing to send, and the problem stayed for ever",
     642: "the same as 418",
+    3361: "a run whose rollback was refused was handed over to one that did not move all of its partitions",
     51098: "a run that had finished was judged by a reading of log dirs that was made for another one",
     120427: "the round that put a plan aside began its moves between log dirs, which the next plan did not know",
     120911: "the judge: a topic that was created again with the same list is not that of the plan",

@@ -112,8 +112,13 @@ def moved_back(old: RebalanceView) -> dict[TopicPartition, PartitionMove]:
     run, statuses = old.record.loaded_run, old.assessment.statuses.within(MovePhase.SKIPPED)
     skipped = {*statuses, *(row.tp for row in (run.plan.skipped if run is not None else ()))}
     if old.assessment.successor is not None:
-        skipped -= {tp for tp, status in statuses.items() if status.reason == Reason.LEFT_IN_PLACE}
+        skipped -= _left_in_place(old)
     return {move.tp: move for move in old.record.moves if move.tp not in skipped}
+
+
+def _left_in_place(old: RebalanceView) -> set[TopicPartition]:
+    statuses = old.assessment.statuses.within(MovePhase.SKIPPED)
+    return {tp for tp, status in statuses.items() if status.reason == Reason.LEFT_IN_PLACE}
 
 
 class _PartitionSets:
@@ -125,7 +130,10 @@ class _PartitionSets:
 
     def moved_back(self, old: RebalanceView) -> frozenset[TopicPartition]:
         if (found := self._moved_back.get(old.desired.uid)) is None:
-            found = self._moved_back[old.desired.uid] = frozenset(moved_back(old))
+            found = frozenset(moved_back(old))
+            if old.assessment.teardown.barrier is RollbackBarrier.REFUSED:  # it only reverts for as long as it is
+                found |= _left_in_place(old)
+            self._moved_back[old.desired.uid] = found
         return found
 
     def planned(self, new: RebalanceView) -> frozenset[TopicPartition]:

@@ -169,6 +169,14 @@ class TestSuccessors:
         assert successor_of(old, older, new).uid == new.uid
         assert successor_of(old, older) is None
 
+    def test_what_a_refused_rollback_leaves_in_place_has_to_be_moved_too(self):
+        """As long as the rollback may not use its connection, it only reverts (seed 3361)."""
+        old = dying(0, 1)
+        left = {tp(0): PartitionStatus(MovePhase.SKIPPED, "LeftInPlace")}
+        found(old, statuses=left, barrier=RollbackBarrier.REFUSED)
+        assert successor_of(old, planned("new", 1)) is None
+        assert successor_of(old, planned("new", 0, 1)) is not None
+
     def test_nothing_is_handed_over_that_is_not_rolled_back(self):
         """With deletionPolicy Revert it ends in a moment."""
         assert successor_of(dying(0, deletionPolicy="Revert"), planned("new", 0)) is None
