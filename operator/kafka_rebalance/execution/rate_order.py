@@ -93,14 +93,19 @@ def refuse_unordered(plan: Plan) -> None:
     order = rate_order(plan)
     if order is None or not order.stuck:
         return
+    advice = "Raise capacityLimit in goals.load, add brokers, or move less at once (goals.maxReplicaMoves)"
     takes = ((key, more, path.tp) for path in order.stuck for key, more in path.takes.items())
-    key, more, tp = min(row for row in takes if row[1] > order.left[row[0]])
+    lacking = min((row for row in takes if row[1] > order.left[row[0]]), default=None)
+    if lacking is None:
+        # The search has a fixed effort.
+        message = f"no order of {len(order.stuck)} of the moves was found that is within capacityLimit on the way"
+        raise Refused(Reason.CAPACITY_LIMIT_EXCEEDED, f"{message}. {advice}")
+    key, more, tp = lacking
     raise Refused(
         Reason.CAPACITY_LIMIT_EXCEEDED,
         f"no order of the moves is within capacityLimit on the way: of {key.resource}, broker {key.broker} has "
         f"{format_rate(order.left[key])} free when all that can move has moved, and {tp} would bring "
-        f"{format_rate(more)}. Raise capacityLimit in goals.load, add brokers, or move less at once "
-        f"(goals.maxReplicaMoves)",
+        f"{format_rate(more)}. {advice}",
     )
 
 

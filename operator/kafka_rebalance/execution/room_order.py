@@ -11,7 +11,8 @@ it than is free there now. Only tight places need an order: in all others everyt
 is NP-hard in general. Here, partitions that go to no tight place move first: they take no room that is needed, and may
 free some. When none is left, a cycle is broken at the place with the most room, by the smallest partition that frees
 room at a tight place. If that gets stuck with few partitions, all orders are tried, up to a fixed effort: what is left
-then has no order, or one that is hard to find.
+then has no order, or one that is hard to find. The search for a place where a cycle can be broken has a fixed effort
+too: what is left when that is spent is ``stuck``, although it may fit.
 """
 
 from collections import Counter, defaultdict, deque
@@ -53,6 +54,10 @@ _MOST_TRIED = 40
 """Partitions that touch tight places, up to which all orders are tried."""
 _EFFORT = 1_000
 """Beginnings of orders that are tried: a fifth of a second."""
+_FEWEST, _EACH, _MOST = 500_000, 100, 3_000_000
+"""How many new places of partitions are compared with the room there to break cycles: this number for each partition,
+within two bounds. Crowded clusters need up to about 100. Without a limit, a server that claims full disks could make
+that many for each pair of partitions: hours. A million takes about a second."""
 
 
 def room_order(shifts: Collection[Shift[Place]], room: Mapping[Place, int]) -> RoomOrder[Place]:
@@ -114,6 +119,7 @@ class _OrderSearch(Generic[Place]):
         self._roomiest = [(-room[place], place) for place in self.tight]
         """A heap of the tight places, with entries from before their room changed."""
         heapify(self._roomiest)
+        self._effort = min(max(_FEWEST, _EACH * len(shifts)), _MOST)
 
     @property
     def left(self) -> tuple[Shift[Place], ...]:
@@ -151,7 +157,7 @@ class _OrderSearch(Generic[Place]):
         """A shift to tight places that fits now, and frees room at one; None: there is none."""
         tried = []
         shift = None
-        while self._roomiest and shift is None:
+        while self._roomiest and shift is None and self._effort > 0:
             room, place = heappop(self._roomiest)
             if place in self.tight and self.room[place] == -room:
                 tried.append((room, place))
@@ -165,8 +171,10 @@ class _OrderSearch(Generic[Place]):
         # A partition that frees no needed room now never will later, because places only cease to be tight.
         while smallest and (smallest[0].tp not in self._waiting or self.tight.isdisjoint(smallest[0].frees)):
             smallest.popleft()
+        self._effort -= 1
         for shift in smallest:
-            if shift.takes[place] > room[place]:
+            self._effort -= len(shift.takes)
+            if shift.takes[place] > room[place] or self._effort <= 0:
                 return None
             needed = shift.tp in self._waiting and not self.tight.isdisjoint(shift.frees)
             if needed and all(size <= room[at] for at, size in shift.takes.items() if at in self.tight):

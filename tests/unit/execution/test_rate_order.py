@@ -3,6 +3,7 @@
 import pytest
 
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.execution import room_order
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.rate_order import held_back, rate_order, refuse_unordered
 from kafka_rebalance.model.goals import LoadResource
@@ -91,6 +92,17 @@ class TestRefusal:
         """Each would have to leave before the other one comes. The message has the broker and the figures."""
         made = plan(([2], [1], 40), ([1], [2], 60), b1=39, b2=59)
         with pytest.raises(Refused, match=r"of BytesIn, broker 1 has 39 B/s free .* t-0 would bring 40 B/s") as refused:
+            refuse_unordered(made)
+        assert refused.value.reason == "CapacityLimitExceeded"
+
+
+    def test_an_order_that_was_not_found(self, monkeypatch):
+        """The search has a fixed effort. Each of the moves fits, and yet it is not known that all of them do."""
+        monkeypatch.setattr(room_order, "_FEWEST", 0)
+        monkeypatch.setattr(room_order, "_MOST", 0)
+        monkeypatch.setattr(room_order, "_MOST_TRIED", 0)
+        made = plan(([2], [1], 40), ([2], [1], 40), ([1], [2], 30), ([1], [2], 30), b1=60, b2=50)
+        with pytest.raises(Refused, match="no order of 4 of the moves was found") as refused:
             refuse_unordered(made)
         assert refused.value.reason == "CapacityLimitExceeded"
 

@@ -78,6 +78,29 @@ class TestReservations:
         assert reservations(shifts((1, 2, 60)), room(b2=60)) == {}
 
 
+class Compared(dict):
+    """What a partition takes; counts how often it is compared with the room at a place."""
+
+    count = 0
+
+    def __getitem__(self, place):
+        Compared.count += 1
+        return super().__getitem__(place)
+
+
+class TestEffort:
+    def test_pairs_of_partitions(self, monkeypatch):
+        """A server may claim that these disks are full: 1,500 small copies have room at 1 and none at 2, and 1,500
+        larger ones have room at 1. Each of those must not cost a look at all small ones."""
+        monkeypatch.setattr(Compared, "count", 0)
+        small = [Shift(tp(i), Compared({BrokerId(1): 1, BrokerId(2): 10}), {BrokerId(3): 1}) for i in range(1500)]
+        large = [Shift(tp(i), Compared({BrokerId(1): 2}), {BrokerId(3): 2}) for i in range(1500, 3000)]
+        ends = [Shift(tp(3000), {BrokerId(3): 10**9}), Shift(tp(3001), {BrokerId(1): 10**9})]
+        found = room_order([*small, *large, *ends], room(b1=10_000, b2=5, b3=0))
+        assert Compared.count < 500_000
+        assert len(found.first) + len(found.stuck) == 3002
+
+
 def has_an_order(waiting, free):
     """Whether these fit one after the other, in any order; tried one by one."""
 
