@@ -6,9 +6,10 @@ the log dir that the replica is in cancels the copy. A replica that a reassignme
 was forgotten (the broker restarted), it is moved like any other.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from kafka_rebalance.execution.log_dir_progress import LogDirProgress
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
@@ -65,9 +66,12 @@ class LogDirStatus:
     away_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LogDirStatuses:
-    """The statuses of the replicas of a run, judged for this direction; None: not judged yet."""
+    """The statuses of the replicas of a run, judged for this direction; None: not judged yet.
+
+    What a round asks several times is computed once: there may be more than 100,000 replicas.
+    """
 
     direction: Direction | None = None
     by_replica: Mapping[ReplicaKey, LogDirStatus] = field(default_factory=dict)
@@ -76,23 +80,23 @@ class LogDirStatuses:
         """The replicas in one of these phases."""
         return {key: status for key, status in self.by_replica.items() if status.phase in phases}
 
-    @property
+    @cached_property
     def unsettled(self) -> frozenset[BrokerId]:
         """The brokers with a replica that moves or is to move."""
-        found = self.within(MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING)
-        return frozenset(broker for _, broker in found)
+        phases = {MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING}
+        return frozenset([key[1] for key, status in self.by_replica.items() if status.phase in phases])
 
-    @property
+    @cached_property
     def copying(self) -> bool:
         """Whether a copy is in flight, one to be cancelled included."""
         return any(s.phase is MovePhase.IN_FLIGHT or s.cancel for s in self.by_replica.values())
 
-    @property
+    @cached_property
     def moving(self) -> bool:
         """Whether a copy is in flight or may be ordered."""
-        return bool(self.within(MovePhase.IN_FLIGHT, MovePhase.READY))
+        return any(s.phase is MovePhase.IN_FLIGHT or s.phase is MovePhase.READY for s in self.by_replica.values())
 
-    @property
+    @cached_property
     def away_bytes(self) -> int:
         """What a rollback copies between log dirs."""
         return sum(status.away_bytes for status in self.by_replica.values())
@@ -199,12 +203,7 @@ def log_dir_orders(shares: Sequence[LogDirShare], seen: LogDirReading) -> list[L
     (``room_order.reservations``): the old log dir is free only when it has arrived.
     """
     flying, room = Counter(seen.flying), dict(seen.room)
-    held: dict[ReplicaKey, int] = {}
-    ready = [(key, s) for share in shares for key, s in share.statuses.by_replica.items() if s.phase is MovePhase.READY]
-    for broker in {broker for (_, broker), _ in ready}:
-        rows = [_row(key, s, seen) for key, s in ready if key[1] == broker and s.ask is not None and not s.cancel]
-        kept = kept_free(rows, {path: free for (b, path), free in room.items() if b == broker})
-        held |= {(tp, broker): size for tp, size in kept.items()}
+    held = _held(shares, seen)
     chosen = []
     for share in shares:
         asks: dict[ReplicaKey, str] = {}
@@ -227,6 +226,19 @@ def log_dir_orders(shares: Sequence[LogDirShare], seen: LogDirReading) -> list[L
                     room[target] -= size
         chosen.append(LogDirOrders(asks, frozenset(full)))
     return chosen
+
+
+def _held(shares: Iterable[LogDirShare], seen: LogDirReading) -> dict[ReplicaKey, int]:
+    """What each copy that is ready leaves usable in its new log dir for those that have to come before it."""
+    # Grouped once: the servers of an inline connection may show 1,500 brokers and more than 100,000 replicas.
+    rows, room = defaultdict[BrokerId, list[DirShift]](list), defaultdict[BrokerId, dict[str, int]](dict)
+    for share in shares:
+        for key, status in share.statuses.by_replica.items():
+            if status.phase is MovePhase.READY and status.ask is not None and not status.cancel:
+                rows[key[1]].append(_row(key, status, seen))
+    for (broker, path), free in seen.room.items():
+        room[broker][path] = free
+    return {(tp, broker): size for broker, of in rows.items() for tp, size in kept_free(of, room[broker]).items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from kafka_rebalance.kafka.least_permissions import MissingPermission, concernin
 from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.act.closing import Closing, drain_reported
-from kafka_rebalance.reconcile.act.judges import Judges
+from kafka_rebalance.reconcile.act.judges import Judges, moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
 from kafka_rebalance.reconcile.act.turns import Turns
@@ -258,6 +258,8 @@ class Rounds:
     async def _judge_beforehand(self, running: list[Rebalance], look: Look) -> list[Rebalance]:
         async def judge(rebalance: Rebalance) -> None:
             rebalance.assessment = await self._judges.judged_beforehand(rebalance, look)
+            if moves_many_in_dirs(rebalance):
+                rebalance.assessment = await self._judges.log_dirs_judged(rebalance, look.log_dirs)
 
         return await self._each(running, "judge", judge)
 
@@ -283,7 +285,8 @@ class Rounds:
 
         async def decide(rebalance: Rebalance) -> None:
             rebalance.assessment = self._judges.in_direction(rebalance, direction_of(rebalance))
-            rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
+            if not moves_many_in_dirs(rebalance):
+                rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
             teardown = teardown_of(rebalance, look.observation, self._observer.replica_bytes, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, block_inputs))

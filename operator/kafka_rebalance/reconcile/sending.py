@@ -21,7 +21,6 @@ from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
 from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.direction import direction_of
-from kafka_rebalance.reconcile.decide.log_dir_decisions import with_log_dirs_judged
 from kafka_rebalance.reconcile.decide.replanning import lost_and_all, replanning_for_drift
 from kafka_rebalance.reconcile.decide.step_orders import (
     choice_for,
@@ -102,7 +101,7 @@ class Sending:
             rebalance.assessment = replace(
                 rebalance.assessment, no_room=found.no_room, list_full=found.list_full, at_limit=found.at_limit
             )
-            rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
+            rebalance.assessment = await self._judges.log_dirs_judged(rebalance, look.log_dirs)
         return orders
 
     async def act(self, running: list[Rebalance], look: Look, info: ClusterInfo) -> bool:

@@ -1,5 +1,7 @@
 """The status of a replica that moves between log dirs, and which log dirs to ask for."""
 
+from typing import ClassVar
+
 import pytest
 
 from kafka_rebalance.execution.log_dir_moves import (
@@ -152,6 +154,30 @@ class TestOrders:
         seen = LogDirReading(places=places, room={(ONE, A): 0, (ONE, B): 0, (ONE, C): 100})
         statuses = {key(0): ready(B), key(1): ready(C), key(2): ready(C)}
         assert asked(statuses, seen) == [{"t-1": C}]
+
+
+class Counted(tuple):
+    """A replica's key; notes each look at its broker."""
+
+    __slots__ = ()
+    looks: ClassVar[list[int]] = []
+
+    def __getitem__(self, at):
+        self.looks.append(at)
+        return super().__getitem__(at)
+
+
+class TestManyBrokers:
+    def test_each_replica_is_looked_at_for_its_own_broker_only(self):
+        """A server may claim 1,500 brokers and 150,000 replicas."""
+        keys = [Counted((TopicPartition("t", n), BrokerId(n % 100))) for n in range(1000)]
+        places = {key: ReplicaPlace(A, None, 100) for key in keys}
+        room = {(BrokerId(broker), B): 300 for broker in range(100)}
+        statuses = LogDirStatuses(FORWARD, {key: ready(B) for key in keys})
+        Counted.looks.clear()
+        found = log_dir_orders([LogDirShare(statuses, 2)], LogDirReading(places=places, room=room))[0]
+        assert len(found.asks) == 200
+        assert len(Counted.looks) < 10_000
 
 
 class TestRoom:

@@ -95,7 +95,6 @@ class TestRefusal:
             refuse_unordered(made)
         assert refused.value.reason == "CapacityLimitExceeded"
 
-
     def test_an_order_that_was_not_found(self, monkeypatch):
         """The search has a fixed effort. Each of the moves fits, and yet it is not known that all of them do."""
         monkeypatch.setattr(room_order, "_FEWEST", 0)

@@ -9,11 +9,13 @@ from dataclasses import replace
 from functools import partial
 
 from kafka_rebalance.clock import Clock
+from kafka_rebalance.execution.log_dir_moves import LogDirReading
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.model.bulk import LARGE, kept_for_long
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs, partitions_to_judge
+from kafka_rebalance.reconcile.decide.log_dir_decisions import with_log_dirs_judged
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
 from kafka_rebalance.reconcile.state.assessment import Assessment
@@ -22,7 +24,7 @@ from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import LoadedRun
 
 MANY = 1_000
-"""The number of partitions from which they are judged in a thread: some 30 ms."""
+"""The number of partitions, or of replicas in log dirs, from which they are judged in a thread: some 30 ms."""
 
 
 class Judges:
@@ -80,11 +82,23 @@ class Judges:
         judgement = await asyncio.to_thread(_for_long if first else _asked, len(run.moves), question)
         return replace(rebalance.assessment, run=run, judgement=judgement)
 
+    async def log_dirs_judged(self, rebalance: Rebalance, seen: LogDirReading | None) -> Assessment:
+        """The assessment with the log dirs as they were ``seen``; of many replicas, judged in a thread."""
+        if not moves_many_in_dirs(rebalance):
+            return with_log_dirs_judged(rebalance, seen)
+        return await asyncio.to_thread(with_log_dirs_judged, rebalance, seen)
+
     def _inputs(self, rebalance: Rebalance, run: LoadedRun, direction: Direction, look: Look) -> JudgeInputs:
         restarting = self._observer.away(rebalance.desired.spec.execution.broker_settle_seconds)
         ahead = ahead_of(rebalance, self._rebalances.values())
         others = [other for other in self._rebalances.values() if other is not rebalance]
         return judge_inputs(rebalance, run, direction, look.observation, restarting, ahead, others)
+
+
+def moves_many_in_dirs(*rebalances: Rebalance) -> bool:
+    """Whether so many replicas move between log dirs that they are not judged in the event loop."""
+    runs = (rebalance.record.loaded_run for rebalance in rebalances)
+    return sum(len(run.log_dirs) for run in runs if run is not None) >= MANY
 
 
 def _asked(_moves: int, question: Callable[[], Judgement]) -> Judgement:

@@ -1,7 +1,9 @@
 """Sends the calls that move replicas between log dirs. Lost or refused calls are left to the next round."""
 
+import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from structlog.contextvars import bound_contextvars
@@ -14,6 +16,7 @@ from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.kafka.ports import KafkaAdmin, LogDirCode
 from kafka_rebalance.model.topology import BrokerId, ClusterState, ReplicaKey
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.judges import moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.origin_records import OriginRecords
 from kafka_rebalance.reconcile.decide.log_dir_decisions import orders_for_log_dirs, placements, replicas_to_read
@@ -86,7 +89,8 @@ class LogDirCalls:
         """
         if seen is None:
             return False
-        orders, sent = orders_for_log_dirs(running, seen), False
+        choose, sent = partial(orders_for_log_dirs, running, seen), False
+        orders = await asyncio.to_thread(choose) if moves_many_in_dirs(*running) else choose()
         for rebalance in in_turn:
             found, statuses = orders[rebalance.uid], rebalance.assessment.log_dirs.by_replica
             throttled = throttle.log_dirs_throttled({broker for _, broker in found.asks})

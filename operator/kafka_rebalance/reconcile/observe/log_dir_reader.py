@@ -1,5 +1,6 @@
 """What brokers say of the log dirs of the replicas that move between them."""
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -13,6 +14,8 @@ from kafka_rebalance.model.topology import BrokerId, ReplicaKey, TopicPartition
 log = logging.getLogger(__name__)
 
 LOG_DIR_MOVE_SECONDS = 2.0
+_MANY = 10_000
+"""The number of replicas from which answers are looked through in a thread: some 10 ms."""
 
 
 class LogDirReader:
@@ -34,7 +37,10 @@ class LogDirReader:
         except RebalanceError as error:
             log.warning("log dirs are not known: %s", error.message)
             return LogDirReading(asked=frozenset(keys))
-        return reading_of(found, keys)
+        named = sum(len(one.replica_bytes) + len(one.future_bytes) for dirs in found.values() for one in dirs)
+        if named + len(keys) < _MANY:
+            return reading_of(found, keys)
+        return await asyncio.to_thread(reading_of, found, keys)
 
 
 def reading_of(found: Mapping[BrokerId, Collection[LogDir]], keys: Collection[ReplicaKey]) -> LogDirReading:

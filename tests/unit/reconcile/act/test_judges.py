@@ -6,9 +6,11 @@ import threading
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.unit.reconcile.log_dir_runs import A, B, C, jbod, only_log_dirs
 
 from kafka_rebalance.execution.alike import AlikeJudge
-from kafka_rebalance.reconcile.act import judges
+from kafka_rebalance.reconcile.act import judges, log_dir_calls
+from kafka_rebalance.reconcile.decide import log_dir_decisions
 from kafka_rebalance.reconcile.state import record
 
 
@@ -56,3 +58,30 @@ class TestFirstJudgement:
         assert (threads - {threading.main_thread()} != set()) is in_threads
         asyncio.run(operator.until("Succeeded"))
         assert operator.kafka.lists("t") == [[3, 2]] * 4
+
+
+class TestLogDirs:
+    @pytest.mark.parametrize(("many", "in_threads"), [(1, True), (1000, False)])
+    def test_off_the_loop_if_many_replicas_move(self, monkeypatch, many, in_threads):
+        """Of 150,000 replicas, which a server may claim, each look takes half a second."""
+        judging, choosing = set(), set()
+        judge, choose = log_dir_decisions.judge_replica, log_dir_calls.orders_for_log_dirs
+
+        def judged(*args, **more):
+            judging.add(threading.current_thread())
+            return judge(*args, **more)
+
+        def chosen(*args):
+            choosing.add(threading.current_thread())
+            return choose(*args)
+
+        monkeypatch.setattr(log_dir_decisions, "judge_replica", judged)
+        monkeypatch.setattr(log_dir_calls, "orders_for_log_dirs", chosen)
+        monkeypatch.setattr(judges, "MANY", many)
+        kafka = jbod()
+        operator = OperatorInMemory(kafka)
+        only_log_dirs(operator)
+        asyncio.run(operator.until("Succeeded"))
+        assert kafka.bytes_in(1) == {A: 200, B: 200, C: 200}
+        for threads in (judging, choosing):
+            assert (threading.main_thread() not in threads) is in_threads
