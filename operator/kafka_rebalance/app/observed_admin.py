@@ -1,7 +1,9 @@
 """A Kafka client that counts its calls and audits its changes. Arguments, answers and errors pass unchanged."""
 
+import asyncio
 import time
 from collections.abc import Collection, Coroutine, Iterable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from kafka_rebalance.errors import RebalanceError, Transient
@@ -14,6 +16,11 @@ from kafka_rebalance.telemetry.kafka_call_metrics import KafkaCallMetrics
 K = TypeVar("K")
 V = TypeVar("V", AlterCode, LogDirCode, str | None)
 T = TypeVar("T")
+_MANY = 200
+"""The number of changes from which their audit lines are written in a thread: some 10 ms."""
+_MOST_REFUSED = 100
+"""Changes of one call that Kafka refused and that have a line each: a server may refuse 100,000 in each round."""
+_NO_CHANGE = {*AlterCode, *LogDirCode} - {AlterCode.OK, AlterCode.UNKNOWN, LogDirCode.OK, LogDirCode.UNKNOWN}
 _OK = "Ok"
 _FAILED = "Failed"
 
@@ -119,9 +126,8 @@ class _ObservedAdmin:
             lost = error.reason
             raise
         finally:
-            for key, fields in about.items():
-                said = _text(answers[key]) if key in answers else lost
-                audited(call, _named(key), said, {"cluster": self._cluster_id, **fields})
+            write = partial(_audit, call, self._cluster_id, about, answers, lost)
+            await asyncio.to_thread(write) if len(about) > _MANY else write()
         return found
 
     async def _called(self, call: str, answer: Coroutine[Any, Any, T]) -> T:
@@ -135,6 +141,19 @@ class _ObservedAdmin:
         finally:
             self._metrics.ended(self._cluster_id, call, outcome, time.monotonic() - began)
         return found
+
+
+def _audit(
+    call: str, cluster_id: str, about: Mapping[K, Mapping[str, object]], answers: Mapping[K, V], lost: str
+) -> None:
+    refused = 0
+    for key, fields in about.items():
+        refused += (changed_nothing := key in answers and answers[key] in _NO_CHANGE)
+        if not changed_nothing or refused <= _MOST_REFUSED:
+            said = _text(answers[key]) if key in answers else lost
+            audited(call, _named(key), said, {"cluster": cluster_id, **fields})
+    if refused > _MOST_REFUSED:
+        audited(call, f"{refused - _MOST_REFUSED} more", "Refused", {"cluster": cluster_id})
 
 
 def _partition(tp: TopicPartition) -> dict[str, object]:

@@ -3,12 +3,15 @@
 import io
 import json
 import logging
+import threading
 from dataclasses import replace
 
 import pytest
+from structlog.contextvars import bound_contextvars
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
+from kafka_rebalance.app import observed_admin
 from kafka_rebalance.app.observed_admin import observed
 from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp
@@ -189,6 +192,27 @@ class TestAudit:
             await admin.alter_reassignments({T0: replicas_of(1, 3)})
         (line,) = audit(lines)
         assert line["answer"] == "KafkaUnreachable"
+
+    async def test_many_that_are_refused(self, admin, lines):
+        """They change nothing. A server may refuse any number of them in each round, and fill the log."""
+        there = {T0: replicas_of(1, 3)}
+        await admin.alter_reassignments({TopicPartition("gone", n): replicas_of(1, 3) for n in range(1000)} | there)
+        found = audit(lines)
+        assert [line["answer"] for line in found] == ["UnknownTopicOrPartition"] * 100 + ["OK", "Refused"]
+        assert found[-1]["message"] == "alter_reassignments 900 more: Refused"
+
+    async def test_many_lines_are_written_in_a_thread(self, admin, lines, monkeypatch):
+        """100,000 of them would block the event loop for seconds. They have the fields of the call all the same."""
+        threads, write = set(), observed_admin.audited
+        monkeypatch.setattr(
+            observed_admin, "audited", lambda *row: threads.add(threading.current_thread()) or write(*row)
+        )
+        admin.kafka.create("u", [[1, 2]] * 300, "id-u")
+        with bound_contextvars(resource="kafka/r"):
+            await admin.alter_reassignments({TopicPartition("u", n): replicas_of(1, 3) for n in range(300)})
+        assert {line["resource"] for line in audit(lines)} == {"kafka/r"}
+        assert len(audit(lines)) == 300
+        assert threading.main_thread() not in threads
 
     async def test_reads_are_not_in_it(self, admin, lines):
         await admin.describe_partitions()

@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 _PACKAGE = "kafka_rebalance."
 _LONGEST_LINE = 4_000
+_LINES_A_MINUTE = 100
+"""Of the log of one process. A server may claim 1,500 brokers, each of which gives a line in each reading."""
 _MOST_PRINTED = 2_000
 """Bytes of stderr of one process."""
 _TICK_SECONDS = 5.0
@@ -107,6 +109,7 @@ class ProcessHandle:
         self._kept = kept
         self._calls: dict[int, _Call] = {}
         self._number = 0
+        self._lines, self._minute_ends = 0, float("-inf")
         self.ended = ""
         """How the process has ended."""
 
@@ -228,6 +231,15 @@ class ProcessHandle:
             raise ValueError(f"a frame of kind {kind} is not for the operator")
 
     def _log(self, level: int, content: bytes) -> None:
+        now = asyncio.get_running_loop().time()
+        if now >= self._minute_ends:
+            self._lines, self._minute_ends = 0, now + 60
+        self._lines += 1
+        if self._lines > _LINES_A_MINUTE:
+            return
+        if self._lines == _LINES_A_MINUTE:
+            log.warning("%s: more lines of its client in this minute are left out", self._name)
+            return
         name, _, line = content[:_LONGEST_LINE].decode(errors="replace").partition("\n")
         logger = logging.getLogger(name) if name.startswith(_PACKAGE) else log
         logger.log(min(level, logging.ERROR), "%s: %s", self._name, line)

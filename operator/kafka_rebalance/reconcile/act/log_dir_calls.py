@@ -19,6 +19,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.judges import moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.origin_records import OriginRecords
+from kafka_rebalance.reconcile.act.submitting import first_of
 from kafka_rebalance.reconcile.decide.log_dir_decisions import orders_for_log_dirs, placements, replicas_to_read
 from kafka_rebalance.reconcile.observe.log_dir_reader import LogDirReader
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
@@ -144,6 +145,7 @@ class LogDirCalls:
 
 def _check(name: str, answers: Mapping[ReplicaKey, LogDirCode]) -> None:
     """Permanent("KafkaAuthorizationFailed") if Kafka does not permit the calls, which it says of each replica."""
+    unexpected: dict[LogDirCode, list[str]] = {}
     for (tp, broker), code in answers.items():
         if code is LogDirCode.NOT_AUTHORIZED:
             message = (
@@ -151,4 +153,6 @@ def _check(name: str, answers: Mapping[ReplicaKey, LogDirCode]) -> None:
             )
             raise Permanent(Reason.KAFKA_AUTHORIZATION_FAILED, message)
         if code is not LogDirCode.OK:
-            log.info("%s: the move of %s on broker %d answered %s; looking again", name, tp, broker, code)
+            unexpected.setdefault(code, []).append(f"{tp} on broker {broker}")
+    for code, replicas in unexpected.items():
+        log.info("%s: the move of %s answered %s; looking again", name, first_of(replicas), code)

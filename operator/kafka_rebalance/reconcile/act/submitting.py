@@ -23,6 +23,7 @@ from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
 
+_NAMED = 3
 _STAGE = "submit"
 _REASSIGN = "reassign"
 _EXPECTED = {AlterCode.OK, AlterCode.ELECTION_NOT_NEEDED, AlterCode.NO_REASSIGNMENT_IN_PROGRESS}
@@ -163,6 +164,12 @@ def copies(orders: Orders, cluster: ClusterState, uncovered: Collection[tuple[st
     return Orders(alters=alters)
 
 
+def first_of(names: Sequence[object]) -> str:
+    """The first of these partitions or replicas, for a line of the log."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(map(str, names[:_NAMED])) + more
+
+
 def _reordered(orders: Orders, cluster: ClusterState) -> list[TopicPartition]:
     """Partitions that were just given a new first replica which is in sync: a call without copies, done at once."""
     found = []
@@ -188,9 +195,13 @@ def _not_carried_out(answers: Sequence[Answer]) -> set[TopicPartition]:
 
 def _check(name: str, answers: Sequence[Answer]) -> None:
     """Permanent("KafkaAuthorizationFailed") if Kafka does not permit the calls, which it says of each partition."""
+    unexpected: dict[tuple[str, AlterCode], list[TopicPartition]] = {}
     for call, tp, code in answers:
         if code is AlterCode.NOT_AUTHORIZED:
             message = f"Kafka does not allow us to {call} {tp}: the ACL for Alter on the cluster is missing"
             raise Permanent(Reason.KAFKA_AUTHORIZATION_FAILED, message)
         if code not in _EXPECTED:
-            log.info("%s: %s of %s answered %s; looking again", name, call, tp, code)
+            unexpected.setdefault((call, code), []).append(tp)
+    # A line for each partition is in the audit log.
+    for (call, code), tps in unexpected.items():
+        log.info("%s: %s of %s answered %s; looking again", name, call, first_of(tps), code)

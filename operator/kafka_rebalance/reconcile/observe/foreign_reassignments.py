@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES
 from kafka_rebalance.kafka.ports import KafkaReader, Reassignment
@@ -82,8 +83,10 @@ class ForeignReassignments:
         now = self._monotonic()
         new = {t for t in topics - self._readable if now - self._asked_at.get(t, float("-inf")) >= ASK_AGAIN_SECONDS}
         errors = (await self._admin.topic_configs(new, LIST_NAMES)).errors if new else {}
-        for error in errors.values():
+        for error in islice(errors.values(), _NAMED):
             log.info("%s", error.message)
+        if len(errors) > _NAMED:
+            log.info("%d more topics that others reassign cannot be read", len(errors) - _NAMED)
         self._asked_at |= dict.fromkeys(errors, now)
         self._readable = (self._readable | (new - errors.keys())) & topics
         self._asked_at = {topic: at for topic, at in self._asked_at.items() if topic in topics - self._readable}

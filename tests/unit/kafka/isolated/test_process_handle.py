@@ -1,8 +1,10 @@
 """The process of a client ends with the operator, is replaced when it hangs or crashes, and reveals no credentials."""
 
 import asyncio
+import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ from tests.unit.kafka.isolated.isolated_clients import LEADING, children_of, sta
 from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.isolated import process_handle
+from kafka_rebalance.kafka.isolated.frames import Head, Kind
 from kafka_rebalance.kafka.settings import ConnectionSettings
 
 
@@ -27,6 +30,16 @@ def maps_of(pid):
 def given_to(pid):
     """Arguments and environment of the process."""
     return b"".join(Path(f"/proc/{pid}/{what}").read_bytes() for what in ("cmdline", "environ"))
+
+
+class TestTheLog:
+    async def test_a_process_cannot_fill_it(self, caplog):
+        """Its server may claim 1,500 brokers, each of which gives a line in each reading."""
+        handle = process_handle.ProcessHandle("kafka:9092", socket.socket(), lambda: True, None)
+        for number in range(1000):
+            handle._received(Head(Kind.LOG, logging.WARNING, 0), f"kafka_rebalance.x\nbroker {number}".encode())
+        assert caplog.messages[:99] == [f"kafka:9092: broker {number}" for number in range(99)]
+        assert caplog.messages[99:] == ["kafka:9092: more lines of its client in this minute are left out"]
 
 
 class TestProcesses:

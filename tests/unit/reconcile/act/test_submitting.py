@@ -1,7 +1,12 @@
 """Which calls are sent at once, and which wait until their throttle is in place."""
 
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+
 from kafka_rebalance.execution.schedule import Orders
+from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.act import submitting
 from kafka_rebalance.reconcile.act.submitting import at_once, copies
 
 TPS = [TopicPartition("t", number) for number in range(3)]
@@ -32,3 +37,20 @@ class TestAtOnce:
     def test_what_copies_nothing_needs_no_throttle(self):
         """Cancels, elections and drops are sent before the throttle is looked at."""
         assert at_once(ORDERS, CLUSTER) == Orders(cancels=(TPS[2],), alters=TO_DROP, elections=(TPS[2],))
+
+
+class TestTheLog:
+    async def test_one_line_for_all_that_are_refused(self, caplog, monkeypatch):
+        """A server may refuse 100,000 of them in each round. The audit log has each."""
+        kafka = KafkaInMemory([1, 2, 3], t=[[1, 2]] * 20)
+
+        async def refuse(orders):
+            return dict.fromkeys(orders, AlterCode.INVALID_REPLICA_ASSIGNMENT)
+
+        monkeypatch.setattr(kafka, "alter_reassignments", refuse)
+        operator = OperatorInMemory(kafka)
+        operator.assign(*(("t", n, [3, 2]) for n in range(20)))
+        caplog.set_level("INFO", logger=submitting.__name__)
+        await operator.until_true(lambda: bool(caplog.messages))
+        text = "reassign of t-0, t-1, t-2 and 17 more answered InvalidReplicaAssignment; looking again"
+        assert caplog.messages == [f"kafka/r: {text}"]
