@@ -75,6 +75,19 @@ def test_only_runs_that_were_seen_as_a_whole_count(spark: SparkSession, tmp_path
     assert (done.exit_code, "2 runs can be learnt from, 20 are needed" in done.stderr) == (0, True)
 
 
+def test_a_cluster_that_spoils_its_own_history(spark: SparkSession, tmp_path: Path) -> None:
+    """A server may show a throttle of 0 B/s, by which Spark does not divide. The other clusters get their durations."""
+    place = open_location(str(tmp_path))
+    for record in some_runs(20, 3, BEGIN):
+        write_run(place, record)
+        spoilt = [replace(step, leader_rate=0, follower_rate=0) for step in record.steps]
+        write_run(place, replace(record, cluster_id="a", steps=tuple(spoilt)))
+    done = CliRunner().invoke(pipeline, ["history", "--lake", str(tmp_path), "--allow-too-few"])
+    assert "cluster c1: 20 of 20 runs; " in done.stdout
+    assert "cluster a: failed (" in done.stderr
+    assert done.exit_code != 0
+
+
 @pytest.mark.campaign
 def test_held_out_runs(spark: SparkSession, tmp_path: Path) -> None:
     """The median error is at most 15 %, and the intervals cover 75 to 85 % of what the runs took.

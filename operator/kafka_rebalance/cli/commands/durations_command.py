@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafka_rebalance.cli.commands.each_cluster import each_cluster
 from kafka_rebalance.cli.options.spark_options import check_spark, clusters_option, master_option
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.printable_text import printable
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_rate
 
@@ -40,21 +42,25 @@ def history(lake: str, clusters: tuple[str, ...], master: str | None, *, allow_t
             for name, value in hadoop_settings(lake).items():
                 spark.conf.set(name, value)
             refused: list[Refused] = []
-            for cluster_id in chosen:
+
+            def learned(cluster_id: str) -> None:
                 try:
                     runs, looked_at = past_runs(spark, opened, cluster_id)
                     model = learn(cluster_id, runs)
                 except Refused as error:
                     refused.append(error)
-                    click.echo(f"cluster {cluster_id}: refused ({error.reason}): {error.message}", err=True)
-                    continue
+                    click.echo(printable(f"cluster {cluster_id}: refused ({error.reason}): {error.message}"), err=True)
+                    return
                 path = f"models/{safe(cluster_id)}/durations.json"
                 opened.write(path, model.to_json())
-                click.echo(f"cluster {cluster_id}: {_sentence(model, looked_at)} -> {path}")
+                click.echo(printable(f"cluster {cluster_id}: {_sentence(model, looked_at)} -> {path}"))
+
+            failed = each_cluster(chosen, learned)
     except OSError as error:
         raise store_failed("the lake cannot be used", error) from error
-    if refused and not allow_too_few:
-        raise Refused(Reason.NO_HISTORY, f"no durations for {len(refused)} of {len(chosen)} clusters; see above")
+    without = len(failed) + (0 if allow_too_few else len(refused))
+    if without:
+        raise Refused(Reason.NO_HISTORY, f"no durations for {without} of {len(chosen)} clusters; see above")
 
 
 def _sentence(model: "DurationModel", looked_at: int) -> str:
