@@ -14,11 +14,14 @@ from kafka_rebalance.api.v1alpha1 import REBALANCES, KafkaRebalance, parse_rebal
 from kafka_rebalance.kube.api_errors import Forbidden, NotFound
 from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.kube.store import PlanStore
+from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.report.report_contents import Fact, Report
 from kafka_rebalance.report.resource_contents import PlanContents, contents_of, report_of
 
 MOST_PARTITIONS = 20_000
-"""For a larger plan, the report shows only the status."""
+MOST_REPLICAS = 250_000
+"""Entries in the lists of the partitions, before and after. For a larger plan, the report shows only the status: it may
+have copies between all pairs of brokers, since servers may claim 100 replicas of a partition."""
 _MOST_PLANS = 4
 """The number of plans that are kept."""
 
@@ -31,7 +34,8 @@ class ResourceReports:
         self._namespaces = namespaces
         self._now = now
         self._plans = PlanStore(kube)
-        self._contents: OrderedDict[tuple[str, str], PlanContents] = OrderedDict()
+        self._contents: OrderedDict[tuple[str, str], PlanContents | None] = OrderedDict()
+        """None: the plan has too many replicas."""
 
     async def of(self, where: tuple[str, str]) -> Report:
         """``where``: namespace and name. NotFound if the operator watches no such resource."""
@@ -46,30 +50,42 @@ class ResourceReports:
         if body is None:
             raise missing
         rebalance = parse_rebalance(body)
-        report = report_of(rebalance, await self._contents_of(rebalance), self._now())
-        return replace(report, facts=[*report.facts, *_left_out(rebalance)])
+        contents, large = None, _has_many_partitions(rebalance)
+        if not large and rebalance.status.plan is not None:
+            contents, large = await self._contents_of(rebalance.metadata.uid, rebalance.status.plan.hash)
+        report = report_of(rebalance, contents, self._now())
+        return replace(report, facts=[*report.facts, *(_left_out(rebalance) if large else ())])
 
-    async def _contents_of(self, rebalance: KafkaRebalance) -> PlanContents | None:
-        shown = rebalance.status.plan
-        if shown is None or _left_out(rebalance):
-            return None
-        key = rebalance.metadata.uid, shown.hash
-        found = self._contents.pop(key, None)
-        if found is None:
+    async def _contents_of(self, uid: str, plan_hash: str) -> tuple[PlanContents | None, bool]:
+        """What the report shows of the plan, and whether that is nothing because it is too large."""
+        key = uid, plan_hash
+        if key in self._contents:
+            found = self._contents.pop(key)
+        else:
             stored = await self._plans.load(*key)
             if stored is None:
-                return None
-            found = await asyncio.to_thread(contents_of, stored.plan)
+                return None, False
+            found = await asyncio.to_thread(_contents_unless_large, stored.plan)
         self._contents[key] = found
         if len(self._contents) > _MOST_PLANS:
             self._contents.popitem(last=False)
-        return found
+        return found, found is None
+
+
+def _contents_unless_large(plan: Plan) -> PlanContents | None:
+    if sum(len(p.current) + len(p.target) for p in plan.partitions) > MOST_REPLICAS:
+        return None
+    return contents_of(plan)
+
+
+def _has_many_partitions(rebalance: KafkaRebalance) -> bool:
+    shown = rebalance.status.plan
+    return shown is not None and shown.partitions > MOST_PARTITIONS
 
 
 def _left_out(rebalance: KafkaRebalance) -> list[Fact]:
-    """Says that the plan has too many partitions for this page, and how to see them."""
-    metadata, shown = rebalance.metadata, rebalance.status.plan
-    if shown is None or shown.partitions <= MOST_PARTITIONS:
-        return []
+    """Says that the plan is too large for this page, and how to see it."""
+    metadata = rebalance.metadata
     command = f"kafka-rebalance report {metadata.name} -n {metadata.namespace} -o report.html"
-    return [Fact(f"Brokers and partitions of plans above {MOST_PARTITIONS:,} partitions", command, code=True)]
+    label = f"Brokers and partitions of plans above {MOST_PARTITIONS:,} partitions or {MOST_REPLICAS:,} replicas"
+    return [Fact(label, command, code=True)]

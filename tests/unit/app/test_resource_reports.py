@@ -94,6 +94,19 @@ class TestBounds:
         assert kube.reads == 0
         assert "kafka-rebalance report r -n kafka -o report.html" in [fact.text for fact in report.facts]
 
+    async def test_a_plan_with_many_replicas(self, kube, monkeypatch):
+        """Servers may claim 100 for each partition: the copies between all pairs of brokers took 318 MiB. It is read
+        once."""
+        monkeypatch.setattr(resource_reports, "MOST_REPLICAS", 11, raising=False)
+        await planned(kube, plan_of(0, 1, 2))
+        served = reports(kube)
+        report = await served.of(("kafka", "r"))
+        assert (report.partitions, report.flows) == (None, ())
+        assert "kafka-rebalance report r -n kafka -o report.html" in [fact.text for fact in report.facts]
+        read = kube.reads
+        assert (await served.of(("kafka", "r"))).facts == report.facts
+        assert kube.reads == read
+
     async def test_the_number_of_plans(self, kube, monkeypatch):
         monkeypatch.setattr(resource_reports, "_MOST_PLANS", 2)
         served = reports(kube)
