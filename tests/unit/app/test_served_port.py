@@ -61,6 +61,19 @@ async def test_the_oldest_connections_are_closed(port, monkeypatch, sends):
             writer.transport.abort()
 
 
+async def test_many_connections_of_one_address_close_no_others(port, monkeypatch):
+    """A Pod may open thousands in a second. The kubelet's probe is answered, or it would restart the operator."""
+    monkeypatch.setattr(served_port, "_MOST_CONNECTIONS", MOST)
+    async with serving(port):
+        probe, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        many = [await connected(port, b"") for _ in range(4 * MOST)]
+        writer.write(b"\r\n")
+        assert (await probe.readline()).startswith(b"HTTP/1.1 200")
+        for _, other in [*many, (probe, writer)]:
+            other.transport.abort()
+
+
 async def test_a_connection_is_closed_in_time(port, monkeypatch):
     monkeypatch.setattr(served_port, "_CONNECTION_SECONDS", 0.1)
     async with serving(port):
