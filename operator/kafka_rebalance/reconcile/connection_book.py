@@ -5,7 +5,7 @@ KafkaConnection. A connection belongs to an owner, and leads to an engine of tha
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kafka_rebalance.api.connection import Kafka, KafkaSource
@@ -26,6 +26,8 @@ from kafka_rebalance.reconcile.report.connection_report import ConnectionState
 from kafka_rebalance.reconcile.report.sampling_report import SamplingState
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
+_FEW = 100
+"""Resources of one connection that are all handed over after each event: less than a millisecond."""
 _Name = tuple[str, str, str]
 """Kind, namespace and name of a resource."""
 
@@ -82,6 +84,8 @@ class NamedConnection:
     """The samples of the cluster; None: it is not sampled."""
     task: asyncio.Task[None] | None = None
     """Connects, and hands the resources to the engine."""
+    _events: int = 0
+    """How many resources were handed over alone since all of them were."""
 
     @property
     def about(self) -> ObjectMeta | None:
@@ -143,6 +147,19 @@ class NamedConnection:
     def has(self, uid: str) -> bool:
         """Whether this resource names it."""
         return uid in self.rebalances or uid in self.throttles
+
+    def chosen_of(self, uids: Collection[str]) -> Collection[str]:
+        """Those to hand over after an event of ``uids``; none: all.
+
+        All of them, which forgets those that are gone unreported, as long as they are few, else only now and then:
+        a user may create thousands, and edit one of them again and again.
+        """
+        known = len(self.rebalances) + len(self.throttles)
+        self._events += len(uids)
+        if uids and known > _FEW and self._events < known:
+            return uids
+        self._events = 0
+        return *self.rebalances, *self.throttles
 
     def metadata_of(self, uid: str) -> ObjectMeta:
         """Of a resource that names it."""

@@ -207,7 +207,7 @@ class Supervisor:
         if uid in connection.placed:
             connection.place_throttles({uid: throttle}, connection.placed[uid])
         if before is None or requested_of(before) != requested_of(throttle):  # else our own status came back
-            self._hand_over(connection)
+            self._hand_over(connection, uid)
             connection.wake(uid)
 
     async def know(self, namespaces: Sequence[str]) -> None:
@@ -249,7 +249,7 @@ class Supervisor:
     def _enter(self, rebalance: Rebalance) -> None:
         connection = self._named_by(rebalance.desired.spec.kafka, rebalance.desired.metadata.namespace)
         self._book.enter_rebalance(connection, rebalance)
-        self._hand_over(connection)
+        self._hand_over(connection, rebalance.uid)
 
     def _named_by(self, source: KafkaSource, namespace: str) -> NamedConnection:
         connection = self._book.of(source, namespace)
@@ -268,16 +268,19 @@ class Supervisor:
         connection.begin_anew()
         self._look_after(connection)
 
-    def _hand_over(self, connection: NamedConnection) -> None:
-        """Give the engine what it does not have yet.
+    def _hand_over(self, connection: NamedConnection, *uids: str) -> None:
+        """Give the engine what it does not have yet; of many resources, only these ``uids``.
 
         A task of its own looks up which resources may use a KafkaConnection.
         """
         if connection.engine is not None and connection.inline is not None:
+            chosen = connection.chosen_of(uids)
             if connection.may_move:
-                for rebalance in list(connection.rebalances.values()):
-                    connection.place(rebalance, connection.engine)
-            _place_throttles(connection, connection.throttles, connection.engine)
+                for uid in chosen:
+                    if uid in connection.rebalances:
+                        connection.place(connection.rebalances[uid], connection.engine)
+            throttles = {uid: connection.throttles[uid] for uid in chosen if uid in connection.throttles}
+            _place_throttles(connection, throttles, connection.engine)
         connection.changed.set()
 
     async def _establish(self, connection: NamedConnection) -> None:

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 import pytest
 from e2e.bench.waiting import wait_until
 from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.shared_clusters import placed
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION, REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import Answers, ClusterInfo
+from kafka_rebalance.reconcile import connection_book
 from kafka_rebalance.reconcile.supervisor import Supervisor
 
 
@@ -190,6 +192,24 @@ class TestConnecting:
         await until(lambda: brokers.asked)
         await supervisor.stop()
         assert supervisor.failed_tasks == ()
+
+
+class TestManyResources:
+    async def test_an_event_hands_over_only_its_own(self, world, monkeypatch):
+        """A namespace may have thousands with the same connection, and edit one of them again and again."""
+        monkeypatch.setattr(connection_book, "_FEW", 10, raising=False)
+        for number in range(20):
+            world.create("a", name=f"r-{number}", suspend=True)
+            world.create("a", name=f"t-{number}", plural=REASSIGNMENT_THROTTLES)
+        world.see()
+        await world.until(lambda: all(known.may_move for known in world.supervisor._book))
+        given = placed(monkeypatch)
+        world.edit(REASSIGNMENT_THROTTLES, "a", "t-3", leaderRate="1Mi")
+        world.supervisor.seen(REBALANCES, world.create("a", name="new", suspend=True), deleted=False)
+        assert set(given) == {"a/t-3", "a/new"}
+        for rate in range(50):
+            world.edit(REASSIGNMENT_THROTTLES, "a", "t-3", leaderRate=f"{rate + 2}Mi")
+        assert len(given) < 200
 
 
 class TestStop:
