@@ -124,4 +124,28 @@ OLD_ANSWER_RULES = (
         "        if False:",
         ("tests/unit/reconcile/test_engine_rest_points.py::test_another_one_with_a_higher_priority_goes_first",),
     ),
+    BrokenRule(
+        "drained-as-asked",
+        "`Drained` is said only of the brokers that the spec names now.",
+        "reconcile/report/rebalance_conditions.py",
+        "    if drain is not None and known and drain.brokers == set(leaving):",
+        "    if drain is not None:",
+        ("tests/unit/reconcile/test_engine_drained.py::test_edited_while_it_is_proved",),
+    ),
+    BrokenRule(
+        "election-is-no-list",
+        "An election is no first call: what others move after it, before the run moves the partition, is theirs.",
+        "reconcile/act/origin_records.py",
+        "    if call in {(), recorded.replicas, recorded.first_call}:",
+        "    if call in {(), recorded.first_call}:",
+        ("tests/unit/reconcile/test_engine_origins.py::TestFirstCall::test_an_election_is_no_first_call",),
+    ),
+    BrokenRule(
+        "busy-clients",
+        "The client processes of a namespace that keep the CPUs busy get a lower priority than the operator.",
+        "kafka/isolated/cpu_share.py",
+        "        exhausted = self._shares.exhausted()",
+        "        exhausted: Collection[str] = ()",
+        ("tests/unit/kafka/isolated/test_cpu_share.py::TestCpuUse::test_what_ended_processes_have_used_counts",),
+    ),
 )
