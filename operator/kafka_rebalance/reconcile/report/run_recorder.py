@@ -176,7 +176,8 @@ class RunRecorder:
             return False
         added = state.adding
         if not state.in_flight and isinstance(status.call, Alter):
-            added = tuple(broker for broker in status.call.replicas if broker not in state.replicas)
+            held = frozenset(state.replicas)  # servers may claim 100 replicas of each of 15,000 partitions
+            added = tuple(broker for broker in status.call.replicas if broker not in held)
         if not added:
             return False
         trace.open[tp] = _OpenStep(now, state.leader, added, assessment.throttle.rates)
