@@ -112,6 +112,7 @@ class _OriginLog:
 
     ``sealed`` are their shards, ``digest`` the hash of their bytes, ``tail`` the origins of the last piece. ``version``
     is the index's resource version, empty if there is none. ``swept``: nothing of an earlier writer is left behind.
+    ``stale``: sealed pieces have origins that were given up.
     """
 
     recorded: Mapping[TopicPartition, Origin] = field(default_factory=dict)
@@ -121,6 +122,7 @@ class _OriginLog:
     last: tuple[str, ...] = ()
     version: str = ""
     swept: bool = False
+    stale: bool = False
 
 
 class OriginStore(_ResourceStore):
@@ -160,7 +162,11 @@ class OriginStore(_ResourceStore):
             if (row := _to_record(origin, before)) is not None:
                 latest[row.tp] = row
                 new.append(row)
-        if new:
+        if new and log.stale:
+            # As a whole: a server that refuses its orders again and again must not fill etcd with what was given up.
+            rows = {**log.recorded, **{origin.tp: origin for origin in new}}
+            log = await self._write(name, uid, run_id, _OriginLog(version=log.version), list(rows.values()))
+        elif new:
             log = await self._write(name, uid, run_id, log, new)
         while len(self._logs) >= _REMEMBERED_LOGS:
             del self._logs[next(iter(self._logs))]
@@ -173,7 +179,9 @@ class OriginStore(_ResourceStore):
         if (log := self._logs.get(name)) is not None:
             recorded = {tp: origin for tp, origin in log.recorded.items() if tp not in gone}
             tail = tuple(origin for origin in log.tail if origin.tp not in gone)
-            self._logs[name] = replace(log, recorded=recorded, tail=tail)
+            in_tail = {origin.tp for origin in log.tail}
+            stale = log.stale or any(tp in log.recorded and tp not in in_tail for tp in gone)
+            self._logs[name] = replace(log, recorded=recorded, tail=tail, stale=stale)
 
     async def replace(self, uid: str, run_id: str, origins: Iterable[Origin]) -> Mapping[TopicPartition, Origin]:
         """Replace all origins of the run by these, in one write. Conflict: as for ``append``."""

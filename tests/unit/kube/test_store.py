@@ -183,6 +183,23 @@ class TestAppending:
         assert await store.append("u", "r", [later]) == by_partition([kept, later])
         assert await OriginStore(kube).load("u", "r") == by_partition([kept, later])
 
+    async def test_many_given_up_again_and_again(self, monkeypatch):
+        """A server may refuse all orders in each round: what is stored of them must not grow."""
+        monkeypatch.setattr("kafka_rebalance.kube.store.PIECE_BYTES", 1000)
+        kube, rows = MortalKube(), origins(300)
+        kept, refused = rows[:50], [replace(row, first_call=replicas_of(9)) for row in rows[50:]]
+        store = OriginStore(kube)
+        await store.append("u", "r", kept)
+        counts = set()
+        for _ in range(5):
+            assert await store.append("u", "r", refused) == by_partition([*kept, *refused])
+            assert await OriginStore(kube).load("u", "r") == by_partition([*kept, *refused])
+            counts.add(len(kube.config_maps))
+            store.give_up("u", "r", [row.tp for row in refused])
+        assert max(counts) <= min(counts) + 2
+        assert await store.append("u", "r", rows[50:60]) == by_partition(rows[:60])
+        assert await OriginStore(kube).load("u", "r") == by_partition(rows[:60])
+
     async def test_after_another_writer(self):
         """The first record wins: the next attempt reads what the other one has recorded."""
         kube, (mine, theirs) = MortalKube(), origins(2)
