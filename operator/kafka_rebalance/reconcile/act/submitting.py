@@ -23,6 +23,10 @@ from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
 
+_MANY_REFUSED = 300
+"""Partitions of one call that Kafka refuses, after which nothing is sent for a while."""
+_FIRST_PAUSE_SECONDS = 2.0
+_LONGEST_PAUSE_SECONDS = 60.0
 _NAMED = 3
 _STAGE = "submit"
 _REASSIGN = "reassign"
@@ -55,6 +59,9 @@ class Submitting:
         self._lifecycle = lifecycle
         self._origins = OriginRecords(lifecycle, stores)
         self._last_calls = LastCalls(clock)
+        self._clock = clock
+        self._pauses: dict[str, tuple[float, float]] = {}
+        """By uid: until when nothing is sent after many refusals, and the length of this pause."""
 
     async def submit(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> bool:
         """Record the origins, then send; whether anything was sent.
@@ -64,6 +71,8 @@ class Submitting:
         whether an order was carried out is for the next round to find out.
         """
         orders = orders_where(orders, lambda tp: self._last_calls.shown(tp, cluster))
+        if self._clock.monotonic() < self._pauses.get(rebalance.uid, (float("-inf"), 0.0))[0]:
+            orders = Orders(orders.cancels)
         orders = await self._origins.record(rebalance, orders, cluster)
         served = is_served(rebalance, self._rebalances)
         if not served or rebalance.desired.deleted_since(rebalance.memory.prepared):
@@ -83,7 +92,10 @@ class Submitting:
                     self._lifecycle.note_unanswered(rebalance)
                 _remember_led_back(rebalance, orders, cluster, answers)
                 self._last_calls.forget(_not_carried_out(answers))
-                self._origins.give_up(rebalance, _refused(answers))
+                refused = _refused(answers)
+                self._origins.give_up(rebalance, refused)
+                if orders.alters or orders.elections:
+                    self._pause_after(rebalance.uid, len(refused))
                 _check(rebalance.name, answers)
             except RebalanceError as error:
                 if error.reason == Reason.KAFKA_AUTHORIZATION_FAILED:
@@ -96,6 +108,14 @@ class Submitting:
         if failure is not None:
             raise failure
         return sent
+
+    def _pause_after(self, uid: str, refused: int) -> None:
+        """Each attempt records the origins of all: a server that refuses very many must not keep etcd busy."""
+        _, before = self._pauses.pop(uid, (0.0, 0.0))
+        if refused >= _MANY_REFUSED:
+            pause = min(2 * before, _LONGEST_PAUSE_SECONDS) or _FIRST_PAUSE_SECONDS
+            self._pauses = {key: row for key, row in self._pauses.items() if key in self._rebalances}
+            self._pauses[uid] = self._clock.monotonic() + pause, pause
 
     def refused(self, rebalance: Rebalance) -> bool:
         """Whether Kafka did not permit the last orders of this rebalance."""

@@ -54,3 +54,25 @@ class TestTheLog:
         await operator.until_true(lambda: bool(caplog.messages))
         text = "reassign of t-0, t-1, t-2 and 17 more answered InvalidReplicaAssignment; looking again"
         assert caplog.messages == [f"kafka/r: {text}"]
+
+
+class TestManyRefusals:
+    async def test_are_followed_by_pauses_that_grow(self, monkeypatch):
+        """Before each attempt, the origins of all are recorded. When Kafka accepts the orders, all go on."""
+        kafka = KafkaInMemory([1, 2, 3], t=[[1, 2]] * 20)
+        accept, attempts = kafka.alter_reassignments, []
+
+        async def refuse(orders):
+            attempts.append(len(orders))
+            return dict.fromkeys(orders, AlterCode.INVALID_REPLICA_ASSIGNMENT)
+
+        monkeypatch.setattr(kafka, "alter_reassignments", refuse)
+        monkeypatch.setattr(submitting, "_MANY_REFUSED", 20, raising=False)
+        operator = OperatorInMemory(kafka)
+        operator.assign(*(("t", n, [3, 2]) for n in range(20)))
+        await operator.until_true(lambda: bool(attempts))
+        for _ in range(13):  # seconds: attempts after 2 and 6 of them, the next one after 14
+            await operator.round()
+        assert attempts == [20] * 3
+        monkeypatch.setattr(kafka, "alter_reassignments", accept)
+        await operator.until("Succeeded")
