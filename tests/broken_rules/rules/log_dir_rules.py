@@ -36,7 +36,7 @@ LOG_DIR_RULES = (
         "reconcile/decide/log_dir_decisions.py",
         "not run.log_dirs and assessment.log_dirs.by_replica",
         "assessment.log_dirs is None",
-        ("tests/unit/reconcile/test_engine_log_dirs.py::TestEvened::test_a_plan_that_is_put_aside_in_the_same_round",),
+        ("tests/unit/reconcile/decide/test_log_dir_decisions.py::test_a_turn_clears_the_statuses",),
     ),
     BrokenRule(
         "log-dir-copies-taken-over",
@@ -68,7 +68,7 @@ LOG_DIR_RULES = (
         "reconcile/decide/arrival_proof.py",
         " or _back_in_log_dirs(rebalance):",
         ":",
-        ("tests/unit/reconcile/test_engine_log_dir_rollbacks.py::TestLateCalls::test_a_deletion_waits_for_them",),
+        ("tests/unit/reconcile/decide/test_arrival_proof.py::TestBack::test_a_replica_may_still_move",),
     ),
     BrokenRule(
         "lost-log-dir-call",

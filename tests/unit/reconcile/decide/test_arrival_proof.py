@@ -6,11 +6,12 @@ import pytest
 from tests.fakes.found_by_rounds import found, recorded
 from tests.fakes.stopped_clock import NOON
 
+from kafka_rebalance.execution.log_dir_moves import LogDirStatus, LogDirStatuses
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.kafka.ports import CALL_SECONDS
-from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run
-from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.decide.arrival_proof import (
     HUNG_SECONDS,
     SECOND_READING_SECONDS,
@@ -27,11 +28,17 @@ TP = TopicPartition("t", 0)
 DONE = {TP: PartitionStatus(MovePhase.DONE)}
 
 
-def arrived(origin=None, *, back=False, target=(2,), elects=False, first_call=(), direction=Direction.ROLLBACK):
-    """A run that leads t-0 from broker 1 to ``target`` (``back``: is undone), which is there. ``origin``: on record."""
+def arrived(
+    origin=None, *, back=False, target=(2,), elects=False, first_call=(), direction=Direction.ROLLBACK, deleted=False
+):
+    """A run that leads t-0 from broker 1 to ``target`` (``back``: goes back), which is there. ``origin``: on record.
+
+    ``deleted``: it goes back because it is deleted, and not because of an undo.
+    """
     metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
+    metadata |= {"deletionTimestamp": NOON.isoformat()} if deleted else {}
     rebalance = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
-    run = Run("u-1", "kafka", "r", "c", "run", "h", "p", NOON, undo=back)
+    run = Run("u-1", "kafka", "r", "c", "run", "h", "p", NOON, undo=back and not deleted)
     row = PlannedPartition(TP, replicas_of(1), replicas_of(*target), elects=elects)
     plan = Plan((row,), Certificate(1, optimal=True))
     origins = {} if origin is None else {TP: Origin(TP, "", replicas_of(*origin), first_call=replicas_of(*first_call))}
@@ -65,6 +72,19 @@ class TestBack:
         rebalance = arrived((1,), back=True)
         rebalance.memory = replace(rebalance.memory, led_back=frozenset({TP}))
         assert proof_seconds(rebalance) == 0
+
+    @pytest.mark.parametrize(
+        ("deleted", "phase", "seconds"),
+        [(True, MovePhase.DONE, CALL_SECONDS), (True, MovePhase.SKIPPED, 0), (False, MovePhase.DONE, 0)],
+    )
+    def test_a_replica_may_still_move(self, deleted, phase, seconds):
+        """A broker may still carry that out, although the replica is where it was. An undo has seen all of it."""
+        rebalance, one = arrived((1,), back=True, deleted=deleted), BrokerId(1)
+        rebalance.memory = replace(rebalance.memory, led_back=frozenset({TP}))
+        moves = (LogDirMove(TP, one, "/a", "/b", "/a"),)
+        rebalance.record = replace(rebalance.record, loaded_run=replace(rebalance.record.loaded_run, log_dirs=moves))
+        found(rebalance, log_dirs=LogDirStatuses(Direction.ROLLBACK, {(TP, one): LogDirStatus(phase)}))
+        assert proof_seconds(rebalance) == seconds
 
     def test_nothing_was_sent_on_the_way_back(self):
         assert proof_seconds(arrived((1,), back=True)) == CALL_SECONDS
