@@ -180,7 +180,7 @@ class Judge:
 
     def _run_of(self, tp, state, resource):
         """The open run of the resource, with its plan and the recorded origin; None: it does not move the partition."""
-        for run in at_once(RunStore(self.world.kube)._list()):
+        for run in at_once(RunStore(self.world.kube).list_all()):
             if f"{run.namespace}/{run.name}" != resource or not (run.open or run.undo):
                 continue
             plan, about = self._plan(run), run.to_undo if run.undo else run

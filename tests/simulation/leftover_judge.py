@@ -41,6 +41,6 @@ class LeftoverJudge:
                 ledger.get(part) for part in ("brokers", "topics", "entries", "others", "cordons")
             ):
                 self.judge.breach(f"the ledger of {key} has {ledger}")
-        for run in at_once(RunStore(kube)._list()):
+        for run in at_once(RunStore(kube).list_all()):
             if run.open:
                 self.judge.breach(f"the run of {run.uid} is open")

@@ -53,7 +53,7 @@ class OwnerJudge:
             if body is not None and "deletionTimestamp" not in body["metadata"]:
                 self.judge.breach(f"{owner} has got the cluster of {former}, which exists")
             return
-        left = [run.name for run in at_once(RunStore(self.world.kube)._list()) if run.open]
+        left = [run.name for run in at_once(RunStore(self.world.kube).list_all()) if run.open]
         left = [key[2] for key, _ in self.world.rebalances() if key[1] == former.namespace and key[2] in left]
         if left:
             self.judge.breach(f"{owner} has got the cluster, although runs of {former} are open: {left}")
