@@ -41,7 +41,7 @@ EXECUTION_RULES = (
         "if state.replicas or",
         (
             "tests/unit/execution/test_first_call.py::test_what_the_partition_shows",
-            "tests/unit/reconcile/test_engine_origins.py::TestFirstCall::test_what_others_moved_before_it_was_sent_is_theirs",
+            "tests/unit/reconcile/test_engine_first_calls.py::TestFirstCall::test_what_others_moved_before_it_was_sent_is_theirs",
         ),
     ),
     BrokenRule(

@@ -138,7 +138,7 @@ OLD_ANSWER_RULES = (
         "reconcile/act/origin_records.py",
         "    if call in {(), recorded.replicas, recorded.first_call}:",
         "    if call in {(), recorded.first_call}:",
-        ("tests/unit/reconcile/test_engine_origins.py::TestFirstCall::test_an_election_is_no_first_call",),
+        ("tests/unit/reconcile/test_engine_first_calls.py::TestFirstCall::test_an_election_is_no_first_call",),
     ),
     BrokenRule(
         "busy-clients",
