@@ -51,7 +51,7 @@ async def test_of_a_drain_of_the_owner(squatted):
 
 
 async def test_the_owner_does_not_wait_for_the_end_of_the_run(squatted):
-    """Whoever claimed the id may keep it open: the cluster has another topic with the name of the one that it moves."""
+    """The server that claimed the id may keep it open with a topic of the same name."""
     squatted.real.create("bogus", [[1, 2, 3]] * 4)
     squatted.create("a", kafka=REF, **DRAIN)
     squatted.see("a")

@@ -53,7 +53,7 @@ class TestEdited:
         await two.until(lambda: two.state("a") == "Succeeded")
 
     async def test_takes_no_cluster_that_it_leads_to(self, two):
-        """Even where the bootstrap servers of both are the same: whoever may edit it may not know the credentials."""
+        """Also if both have the same bootstrap servers: a user who may edit one may not know the credentials."""
         two.edit(CONNECTIONS, "e", "prod", bootstrapServers="kafka:9092")
         await two.until(lambda: two.state("e", "prod", CONNECTIONS) == "Conflicted")
         assert "KafkaConnection e/prod is older, but its spec was edited" in two.ready("e", "prod", CONNECTIONS)[1]
