@@ -1,10 +1,11 @@
-"""Bytes, rates and durations: parsing and formatting.
+"""Bytes, rates and durations: parsing and formatting; and the first of many names.
 
 Quantities are Kubernetes' (``50Mi``, ``1.5Ti``, ``1048576``) and positive; bytes are bytes, rates are bytes per second,
 durations are seconds.
 """
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 
 _SUFFIX = {
@@ -99,3 +100,9 @@ def _coarse(seconds: float) -> int:
         return 0
     step = next((step for below, step in ((60, 10), (3600, 60), (86400, 600)) if seconds < below), 3600)
     return max(1, round(seconds / step)) * step
+
+
+def few(things: Sequence[object], most: int = 3) -> str:
+    """The first ones, and how many more there are: ``a, b, c and 2 more``."""
+    more = f" and {len(things) - most} more" if len(things) > most else ""
+    return ", ".join(map(str, things[:most])) + more

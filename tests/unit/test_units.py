@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, plan_hash
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.units import (
+    few,
     format_bytes,
     format_duration,
     format_duration_range,
@@ -206,3 +207,10 @@ class TestPlanHash:
     def test_another_change_is_another_plan(self, row):
         """Targets, the lists they were planned from, and the partition's name are all part of the hash."""
         assert plan_hash((row, *ROWS[1:])) != PLAN.hash
+
+
+@pytest.mark.parametrize(
+    ("things", "text"), [([], ""), ([1, 2, 3], "1, 2, 3"), (["a", "b", "c", "d", "e"], "a, b, c and 2 more")]
+)
+def test_the_first_of_many_names(things, text):
+    assert few(things) == text

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from kafka_rebalance import units
 from kafka_rebalance.api.resource_status import PlanStatus
 
 if TYPE_CHECKING:
@@ -17,9 +18,8 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def few(things: Sequence[object]) -> str:
-    """The first ones, and how many more there are."""
-    more = f" and {len(things) - _MOST_NAMED} more" if len(things) > _MOST_NAMED else ""
-    return ", ".join(map(str, things[:_MOST_NAMED])) + more
+    """The first twelve, and how many more there are."""
+    return units.few(things, _MOST_NAMED)
 
 
 def listed(parts: Iterable[str]) -> str:

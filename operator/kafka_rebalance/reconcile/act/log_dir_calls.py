@@ -19,11 +19,11 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.judges import moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.origin_records import OriginRecords
-from kafka_rebalance.reconcile.act.submitting import first_of
 from kafka_rebalance.reconcile.decide.log_dir_decisions import orders_for_log_dirs, placements, replicas_to_read
 from kafka_rebalance.reconcile.observe.log_dir_reader import LogDirReader
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
 from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.units import few
 
 log = logging.getLogger(__name__)
 
@@ -155,4 +155,4 @@ def _check(name: str, answers: Mapping[ReplicaKey, LogDirCode]) -> None:
         if code is not LogDirCode.OK:
             unexpected.setdefault(code, []).append(f"{tp} on broker {broker}")
     for code, replicas in unexpected.items():
-        log.info("%s: the move of %s answered %s; looking again", name, first_of(replicas), code)
+        log.info("%s: the move of %s answered %s; looking again", name, few(replicas), code)

@@ -20,6 +20,7 @@ from kafka_rebalance.reconcile.decide.arrival_proof import leading_back
 from kafka_rebalance.reconcile.decide.step_orders import orders_where
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
 from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.units import few
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,6 @@ _MANY_REFUSED = 300
 """Partitions of one call that Kafka refuses, after which nothing is sent for a while."""
 _FIRST_PAUSE_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 60.0
-_NAMED = 3
 _STAGE = "submit"
 _REASSIGN = "reassign"
 _EXPECTED = {AlterCode.OK, AlterCode.ELECTION_NOT_NEEDED, AlterCode.NO_REASSIGNMENT_IN_PROGRESS}
@@ -184,12 +184,6 @@ def copies(orders: Orders, cluster: ClusterState, uncovered: Collection[tuple[st
     return Orders(alters=alters)
 
 
-def first_of(names: Sequence[object]) -> str:
-    """The first of these partitions or replicas, for a line of the log."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(map(str, names[:_NAMED])) + more
-
-
 def _reordered(orders: Orders, cluster: ClusterState) -> list[TopicPartition]:
     """Partitions that were just given a new first replica which is in sync: a call without copies, done at once."""
     found = []
@@ -224,4 +218,4 @@ def _check(name: str, answers: Sequence[Answer]) -> None:
             unexpected.setdefault((call, code), []).append(tp)
     # A line for each partition is in the audit log.
     for (call, code), tps in unexpected.items():
-        log.info("%s: %s of %s answered %s; looking again", name, call, first_of(tps), code)
+        log.info("%s: %s of %s answered %s; looking again", name, call, few(tps), code)

@@ -13,12 +13,12 @@ from heapq import nsmallest
 
 from kafka_rebalance.model.ownership import Binding
 from kafka_rebalance.model.topology import Broker, BrokerId
+from kafka_rebalance.units import few
 
 SAMPLE_TOPICS = 20
 """How many topics are on record."""
 _MANY_BROKERS = 1000
 _MANY_SERVERS = 100
-_NAMED = 3
 
 
 def servers_of(bootstrap_servers: str) -> frozenset[str]:
@@ -81,7 +81,7 @@ def contradiction(binding: Binding, brokers: frozenset[BrokerId], topics: Mappin
     if binding.brokers and brokers and not binding.brokers & brokers:
         return f"its brokers are {_ids(brokers)}, those on record are {_ids(binding.brokers)}"
     if binding.topics and not _seen_again(binding, topics):
-        return f"none of the topics on record ({_some(sorted(binding.topics))}) is there with the id that it had"
+        return f"none of the topics on record ({few(sorted(binding.topics))}) is there with the id that it had"
     return ""
 
 
@@ -108,9 +108,5 @@ def _seen_again(binding: Binding, topics: Mapping[str, str]) -> dict[str, str]:
     return {name: topic_id for name, topic_id in binding.topics.items() if topics.get(name) == topic_id}
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-
-
 def _ids(brokers: frozenset[BrokerId]) -> str:
-    return _some([str(broker) for broker in sorted(brokers)])
+    return few(sorted(brokers))

@@ -8,6 +8,7 @@ from itertools import islice
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES
 from kafka_rebalance.kafka.ports import KafkaReader, Reassignment
 from kafka_rebalance.model.topology import PartitionState, Replicas, TopicPartition
+from kafka_rebalance.units import few
 
 log = logging.getLogger(__name__)
 
@@ -70,11 +71,12 @@ class ForeignReassignments:
     def unreadable(self) -> str:
         """Topics of others' reassignments that we may not read, or could not just now; empty: none."""
         if self._asked_at:
-            return f"not allowed to describe the configs of topic {_some(self._asked_at)}, which others reassign"
+            return f"not allowed to describe the configs of topic {few(sorted(self._asked_at))}, which others reassign"
         if self._undescribed:
+            named = few(sorted(self._undescribed))
             return (
-                f"no broker described topic {_some(self._undescribed)}, which others reassign: its throttle stays as "
-                "it is; if this lasts, allow Describe on the topic"
+                f"no broker described topic {named}, which others reassign: its throttle stays as it is; if this "
+                "lasts, allow Describe on the topic"
             )
         return ""
 
@@ -95,8 +97,3 @@ class ForeignReassignments:
 
 def _moved_on(state: PartitionState, row: Reassignment) -> PartitionState:
     return replace(state, replicas=row.replicas, adding=row.adding, removing=row.removing)
-
-
-def _some(topics: Collection[str]) -> str:
-    more = f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else ""
-    return f"{', '.join(sorted(topics)[:_NAMED])}{more}"
