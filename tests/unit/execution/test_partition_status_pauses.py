@@ -57,6 +57,19 @@ class TestPaused:
         assert (paused.phase, paused.call, paused.step) == (MovePhase.READY, Alter(replicas_of(*left)), left)
 
     @pytest.mark.parametrize(
+        ("listed", "leader", "left"),
+        [((4, 1, 2, 3), 1, (4, 1, 3)), ((1, 4, 3, 2), 2, (2, 4, 3))],
+        ids=["the first one stays", "the first one is dropped"],
+    )
+    def test_a_copy_too_many_is_dropped_while_another_replica_leads(self, listed, leader, left):
+        """Only the leader may get to the front of the list: Kafka elects whoever is first, outside our limits."""
+        move = dataclasses.replace(MOVE, target=replicas_of(4, 3, 5))
+        found = state(*listed, leader=leader)
+        assert status_of(found, move=move, r=2).call.until_in_sync
+        paused = status_of(found, move=move, r=2, paused=True)
+        assert (paused.phase, paused.call, paused.step) == (MovePhase.READY, Alter(replicas_of(*left)), left)
+
+    @pytest.mark.parametrize(
         ("found", "more"),
         [
             (state(4, 1, 2, 3, isr=(4, 1), leader=1), {}),
