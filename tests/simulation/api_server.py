@@ -11,12 +11,15 @@ from kafka_rebalance.kube.merge_patch import merge_patch
 
 
 class SimulatedKube(KubeInMemory):
-    """``by``: the process whose request is being carried out. ``told``: the reasons of each resource's events."""
+    """``by``: the process whose request is being carried out; ``late``: after its sender has given it up.
+
+    ``told``: the reasons of each resource's events.
+    """
 
     def __init__(self, world):
         super().__init__()
         self.world = world
-        self.by = None
+        self.by, self.late = None, False
         self.told = {}
 
     @property
@@ -73,7 +76,7 @@ class SimulatedKube(KubeInMemory):
 
     def _put(self, name, body):
         put = super()._put(name, body)
-        self.world.judge.recorded(self.by, put)
+        self.world.judge.recorded(self.by, put, late=self.late)
         self.world.scenario.recorded(self.by)
         return put
 

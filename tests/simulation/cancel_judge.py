@@ -17,7 +17,7 @@ class CancelJudge:
         unknown = set(seen.adding) - known
         if unknown:
             self.judge.breach(f"{what}: cancels the copy to {sorted(unknown)}, which no plan or origin names")
-        for run in at_once(RunStore(self.world.kube).list_all()):
+        for run in at_once(RunStore(self.world.kube).list_unshared()):
             if run.open and run.uid == self.judge.ours.get(tp) and self._wants(run, tp, seen):
                 self.judge.breach(f"{what}: cancels the copy of {run.name}, which still wants it")
 

@@ -143,13 +143,15 @@ class Judge:
             self.former.append(self.leader)
             self.leader = process
 
-    def recorded(self, process, config_map):
-        """A record has been written."""
+    def recorded(self, process, config_map, *, late=False):
+        """A record has been written; ``late``: after its sender has given it up."""
         if process is not None:
             self._fenced(process, "a record")
         self.owners.recorded()
         if "run.json" in config_map.get("data", {}):
-            self._note_end(decode_run(config_map["data"]["run.json"]))
+            run = decode_run(config_map["data"]["run.json"])
+            self.leftovers.recorded(run, late=late)
+            self._note_end(run)
 
     def _note_end(self, run):
         """A success keeps its cordons, even if its resource is edited or deleted before its status says so.
@@ -180,7 +182,7 @@ class Judge:
 
     def _run_of(self, tp, state, resource):
         """The open run of the resource, with its plan and the recorded origin; None: it does not move the partition."""
-        for run in at_once(RunStore(self.world.kube).list_all()):
+        for run in at_once(RunStore(self.world.kube).list_unshared()):
             if f"{run.namespace}/{run.name}" != resource or not (run.open or run.undo):
                 continue
             plan, about = self._plan(run), run.to_undo if run.undo else run
@@ -338,11 +340,18 @@ class Judge:
             return
         for tp, row in self._plan(run).items():
             state = self.world.kafka.states.get(tp)
-            if row.current == row.target and tp in {of for of, _ in self.log_dirs._plan(run)}:
-                continue  # for its log dirs only: another run may move it
+            if self._only_remembers(run, row):
+                continue  # another run may move it
             others = self.touched(tp, row.topic_id) or self.log_dirs.by_another(tp, uid, self.statuses.ended(body))
             if not others and state.replicas != row.target:
                 self.breach(f"{uid} is Succeeded: {shown(state)}, and the target is {list(row.target)}")
+
+    def _only_remembers(self, run, row):
+        """Whether the run moves only log dirs of the partition, or an earlier plan named it and no call was sent."""
+        if row.current != row.target or row.elects:
+            return False
+        origin = self._origins(run.uid, run.run_id).get(row.tp)
+        return origin is None or origin.replicas == row.target or row.tp in {tp for tp, _ in self.log_dirs._plan(run)}
 
     def gone(self, body):
         uid = body["metadata"]["uid"]

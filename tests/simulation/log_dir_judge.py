@@ -137,7 +137,7 @@ class LogDirJudge:
     def _row(self, key, path):
         """The open run that moves the replica, and the row of its plan: the one that fits best."""
         found = []
-        for run in at_once(RunStore(self.world.kube).list_all()):
+        for run in at_once(RunStore(self.world.kube).list_unshared()):
             row = self._plan(run).get(key) if run.open or run.undo else None
             if row is not None:
                 about = run.to_undo if run.undo else run

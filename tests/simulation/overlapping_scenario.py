@@ -106,7 +106,7 @@ class OverlappingScenario(Scenario):
 
     def _moving(self):
         """The resources whose deletion rolls back, with the partitions that their runs have moved, as they were."""
-        for run in at_once(RunStore(self.world.kube).list_all()):
+        for run in at_once(RunStore(self.world.kube).list_unshared()):
             body, first = self.world.body_of(run.uid), self.world.judge.first.get((run.uid, run.run_id), {})
             before = {tp: row for (tp, _), row in first.items() if tp in self.world.kafka.states}
             moved = any(self.world.kafka.states[tp].replicas != row for tp, row in before.items())
@@ -224,7 +224,7 @@ class OverlappingScenario(Scenario):
     def _planned(self):
         """The partitions that a run is to move, and that are where they were: with the run, and the row of its plan."""
         states = self.world.kafka.states
-        for run in at_once(RunStore(self.world.kube).list_all()):
+        for run in at_once(RunStore(self.world.kube).list_unshared()):
             for tp, row in self.world.judge._plan(run).items() if run.open else ():
                 if row.current != row.target and tp in states and states[tp].replicas == row.current:
                     yield run, tp, row

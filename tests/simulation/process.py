@@ -248,7 +248,7 @@ class _KubeOf:
         before = self._fence.check if self._fence is not None else None
 
         def act(*, late=False):
-            kube.by = process
+            kube.by, kube.late = process, late
             if name in _WRITES_OF_RESOURCES and process.world.faults.rival():
                 kube.changed_by_a_rival(arguments[:3])
             return at_once(getattr(kube, name)(*arguments, **options))

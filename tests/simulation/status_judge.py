@@ -8,6 +8,7 @@ from tests.simulation.conditions import message, ready
 from tests.simulation.process import at_once
 from tests.simulation.virtual_time import START
 
+from kafka_rebalance.api.v1alpha1 import parse_rebalance
 from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.reasons import Reason
 
@@ -97,8 +98,19 @@ class StatusJudge:
         state, row = self.world.kafka.states.get(tp), self.judge._plan(run).get(tp)
         if state is None or state.topic_id != topic_id or tp in self.judge.foreign:
             return True
+        if self._timed_out(run) and not state.in_flight:
+            return True
         brokers = {*before, *state.replicas, *(row.target if row is not None else ())}
         return not brokers.isdisjoint(self.judge.deaths) or self.judge.log_dirs.by_another(tp, run.successor)
+
+    def _timed_out(self, run):
+        """Whether the rollback of the run only cancels what is in flight by now."""
+        body = self.world.body_of(run.uid)
+        begun = body and body["metadata"].get("deletionTimestamp")
+        timeout = parse_rebalance(body).spec.rollback.timeout_seconds if begun else None
+        if timeout is None:
+            return False
+        return (self.world.clock.now() - datetime.fromisoformat(begun)).total_seconds() > timeout
 
     def newly_succeeded(self, body):
         """Whether the status says of this run for the first time that it has succeeded."""

@@ -13,7 +13,7 @@ from tests.simulation.origin_judge import OriginJudge
 from tests.simulation.owner_judge import OwnerJudge
 from tests.simulation.process import at_once
 from tests.simulation.status_judge import StatusJudge
-from tests.simulation.virtual_time import VirtualLoop
+from tests.simulation.virtual_time import in_simulated_time
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES, parse_rebalance, planning_hash
 from kafka_rebalance.kafka.ports import AlterCode
@@ -83,15 +83,6 @@ class Ordered:
             self.judge.ours[TP] = ours
         self.judge.ordered(self.client, TP, None, self.state, AlterCode.OK)
         return self.judge.broken
-
-
-def in_simulated_time(coroutine):
-    """Its result."""
-    loop = VirtualLoop()
-    try:
-        return loop.run_until_complete(coroutine)
-    finally:
-        loop.close()
 
 
 def broken_by(adding, ours, change=lambda _: None, sender="b"):

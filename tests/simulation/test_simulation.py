@@ -82,6 +82,11 @@ FAILED_ONCE_WITH_OVERLAPPING = {
     512: "the judge: a plan was made of a reading that had begun before the one that an order was based on",
     1563: "a null was sent although the second look at another partition of its topic showed that it may not be",
     1709: "a rollback went on after its hand-over had been recorded without an answer",
+    547: "a partition with a replica too many could not be brought to rest while its preferred leader did not lead",
+    434: "the judge: a partition that a plan only remembers may be moved by another rebalance",
+    690: "the judge: a call was carried out late, after the record of the owner had been deleted",
+    828: "the judge: a rollback that had timed out was taken over, and what it leaves in place is not taken over",
+    924: "the judge: the record of a run that never began was written after its resource was gone",
     500453: "the judge: others are queued behind a rebalance whose copies a rate of other tools refuses",
 }
 

@@ -70,3 +70,12 @@ class VirtualClock:
 
     async def sleep(self, seconds):
         await asyncio.sleep(seconds)
+
+
+def in_simulated_time(coroutine):
+    """Its result."""
+    loop = VirtualLoop()
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        loop.close()

@@ -18,6 +18,7 @@ from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.blobs import KIND_LABEL, UID_LABEL, Blob, BlobStore, config_map, object_name
 from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.ordered_writes import OrderedWrites
+from kafka_rebalance.kube.shared_reading import SharedReading
 from kafka_rebalance.model.amended import amended
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.model.plan import Plan
@@ -228,6 +229,7 @@ class RunStore:
     def __init__(self, kube: KubeObjects) -> None:
         self._kube = kube
         self._writes = OrderedWrites(kube)
+        self._all = SharedReading(self.list_unshared)
 
     async def load(self, uid: str) -> Run | None:
         """None if the resource never had one."""
@@ -247,7 +249,14 @@ class RunStore:
         await self._kube.delete_config_map(name)
 
     async def list_all(self) -> list[Run]:
-        """The runs of all resources, including deleted ones. A run that cannot be read is logged and left out."""
+        """The runs of all resources, including deleted ones. A run that cannot be read is logged and left out.
+
+        All who ask at the same time share a list.
+        """
+        return list(await self._all.latest())
+
+    async def list_unshared(self) -> list[Run]:
+        """As ``list_all``, with a request of its own."""
         found = await self._kube.list_config_maps({KIND_LABEL: self._KIND})
         for body in found:
             self._writes.note(body)

@@ -1,5 +1,6 @@
 """Origins are recorded a few at a time: bounded writes, one record for any version, nothing lost."""
 
+import asyncio
 import gzip
 import json
 import threading
@@ -257,3 +258,18 @@ class TestManyRuns:
         assert threading.main_thread() not in threads
         await store.save(runs[0])
         assert await store.list_all() == [runs[1], runs[2], runs[0]]
+
+    async def test_many_who_ask_share_a_list(self, monkeypatch):
+        """Thousands of resources that may not use their connection, or name one that does not exist, each need it."""
+        kube, lists = KubeInMemory(), []
+        read = kube.list_config_maps
+
+        async def counted(labels):
+            lists.append(labels)
+            await asyncio.sleep(0)
+            return await read(labels)
+
+        monkeypatch.setattr(kube, "list_config_maps", counted)
+        store = RunStore(kube)
+        assert await asyncio.gather(*(store.list_all() for _ in range(100))) == [[]] * 100
+        assert len(lists) <= 2
