@@ -141,6 +141,7 @@ class Reason(StrEnum):
     METADATA_MISSING = "MetadataMissing", "no broker returned the partition's metadata or topic configs; retried"
     TOPIC_FORBIDDEN = "TopicForbidden", "Kafka does not allow the operator to read the topic or its configs; retried"
     METADATA_STALE = "MetadataStale", "metadata does not show an earlier call yet; read again"
+    ORDER_REFUSED = "OrderRefused", "Kafka refused the last order for the partition; it is sent again"
     CANCELLING = "Cancelling", "the reassignment in flight is being cancelled"
     TARGET_BROKER_UNAVAILABLE = "TargetBrokerUnavailable", "a broker which receives a copy is fenced or not registered"
     REPLICA_NOT_IN_SYNC = "ReplicaNotInSync", "a replica that stays is out of sync, so Kafka does not complete the step"

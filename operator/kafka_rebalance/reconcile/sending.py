@@ -117,6 +117,7 @@ class Sending:
                 alive = info.brokers.keys() - self._throttle.left_cordons
                 await self._cordons.keep(rebalance, alive, self._rebalances.values())
             acting.append(rebalance)
+        self._submitting.begin_round()
         for rebalance in running:
             rebalance.assessment = replace(rebalance.assessment, sent=frozenset())
         chosen = await self._chosen(running, look, copying=False)
@@ -144,7 +145,8 @@ class Sending:
             if await self._submitting.submit(rebalance, covered, cluster):
                 sent, self.sent_at = True, self._clock.monotonic()
         for rebalance in running:
-            rebalance.assessment = replace(rebalance.assessment, doubted=self._submitting.doubted(rebalance))
+            doubted, refused = self._submitting.doubted(rebalance), self._submitting.refusals(rebalance)
+            rebalance.assessment = replace(rebalance.assessment, doubted=doubted, refused=refused)
         in_turn = self._turns.of("log dirs", self._served(acting))
         return await self._log_dirs.move(in_turn, running, look.log_dirs, cluster, self._throttle) or sent
 

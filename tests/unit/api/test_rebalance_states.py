@@ -29,6 +29,7 @@ PARTS_OF_MESSAGES = {
     Reason.NOTHING_SELECTED,
     Reason.NOT_DRAINED,
     Reason.NO_LEADER,
+    Reason.ORDER_REFUSED,
     Reason.PAUSED,
     Reason.SIZES_UNKNOWN,
     Reason.THROTTLE_LIST_FULL,

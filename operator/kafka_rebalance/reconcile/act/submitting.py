@@ -1,7 +1,7 @@
 """Sends what was decided to Kafka. An order that is lost or refused is not sent again here: the next round looks."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from structlog.contextvars import bound_contextvars
@@ -18,6 +18,7 @@ from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.origin_records import OriginRecords
 from kafka_rebalance.reconcile.decide.arrival_proof import leading_back
 from kafka_rebalance.reconcile.decide.step_orders import orders_where
+from kafka_rebalance.reconcile.state.assessment import RefusedOrders
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.units import few
@@ -38,6 +39,7 @@ _REFUSED = {
     AlterCode.PREFERRED_LEADER_NOT_AVAILABLE,
 }
 """Kafka has looked at the order and changed nothing."""
+_SENT_AGAIN = "it is sent again, after a pause if many are refused"
 
 Answer = tuple[str, TopicPartition, AlterCode]
 """What was asked for, in words, and what Kafka answered."""
@@ -62,6 +64,7 @@ class Submitting:
         self._clock = clock
         self._pauses: dict[str, tuple[float, float]] = {}
         """By uid: until when nothing is sent after many refusals, and the length of this pause."""
+        self._refusals: dict[str, RefusedOrders] = {}
 
     async def submit(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> bool:
         """Record the origins, then send; whether anything was sent.
@@ -71,7 +74,7 @@ class Submitting:
         whether an order was carried out is for the next round to find out.
         """
         orders = orders_where(orders, lambda tp: self._last_calls.shown(tp, cluster))
-        if self._clock.monotonic() < self._pauses.get(rebalance.uid, (float("-inf"), 0.0))[0]:
+        if self._paused(rebalance):
             orders = Orders(orders.cancels)
         orders = await self._origins.record(rebalance, orders, cluster)
         served = is_served(rebalance, self._rebalances)
@@ -96,6 +99,7 @@ class Submitting:
                 self._origins.give_up(rebalance, refused)
                 if orders.alters or orders.elections:
                     self._pause_after(rebalance.uid, len(refused))
+                self._note_refused(rebalance.uid, refused, answers)
                 _check(rebalance.name, answers)
             except RebalanceError as error:
                 if error.reason == Reason.KAFKA_AUTHORIZATION_FAILED:
@@ -108,6 +112,28 @@ class Submitting:
         if failure is not None:
             raise failure
         return sent
+
+    def begin_round(self) -> None:
+        """Forget what Kafka refused in the last round. As long as a rebalance pauses because of that, it is kept."""
+        now = self._clock.monotonic()
+        paused = {uid for uid, (until, _) in self._pauses.items() if now < until}
+        self._refusals = {uid: found for uid, found in self._refusals.items() if uid in paused}
+
+    def refusals(self, rebalance: Rebalance) -> RefusedOrders | None:
+        """The orders that Kafka refused since the last round began, or before the pause."""
+        return self._refusals.get(rebalance.uid)
+
+    def _note_refused(self, uid: str, refused: Collection[TopicPartition], answers: Iterable[Answer]) -> None:
+        if not refused:
+            return
+        first = min(refused)
+        code = next(code for _, tp, code in answers if tp == first)
+        found = self._refusals.get(uid) or RefusedOrders(0, f"{first}: Kafka answered {code}; {_SENT_AGAIN}")
+        self._refusals[uid] = replace(found, count=found.count + len(refused))
+
+    def _paused(self, rebalance: Rebalance) -> bool:
+        until, _ = self._pauses.get(rebalance.uid, (float("-inf"), 0.0))
+        return self._clock.monotonic() < until
 
     def _pause_after(self, uid: str, refused: int) -> None:
         """Each attempt records the origins of all: a server that refuses very many must not keep etcd busy."""

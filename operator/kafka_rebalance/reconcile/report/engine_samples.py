@@ -121,6 +121,7 @@ def _of_assessment(labels: tuple[str, ...], found: Assessment) -> Iterator[Sampl
     held[MovePhase.WAITING, Reason.THROTTLE_LIST_FULL] += len(found.list_full)
     held[MovePhase.WAITING, Reason.CAPACITY_LIMIT_REACHED] += len(found.at_limit)
     held[MovePhase.WAITING, Reason.METADATA_STALE] += len(found.doubted)
+    held[MovePhase.WAITING, Reason.ORDER_REFUSED] += found.refused.count if found.refused is not None else 0
     for (phase, reason), count in held.items():
         if count:
             yield Sample("held_partitions", (*labels, phase.value, _known(reason)), count)

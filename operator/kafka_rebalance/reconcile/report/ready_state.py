@@ -100,6 +100,9 @@ def waiting_summary(assessment: Assessment) -> str:
     others += [(Reason.CAPACITY_LIMIT_REACHED, tp, _at_limit(key)) for tp, key in at_limit]
     others += [(Reason.METADATA_STALE, tp, _LAST_CALL) for tp in sorted(assessment.doubted)]
     counts.update(reason for reason, _, _ in others)
+    if (refused := assessment.refused) is not None:
+        counts[Reason.ORDER_REFUSED] += refused.count
+        examples.setdefault(Reason.ORDER_REFUSED, refused.example)
     for reason, tp, message in others:
         examples.setdefault(reason, f"{tp}: {message}")
     return "; ".join(f"{reason} ({count}, e.g. {examples[reason]})" for reason, count in counts.most_common(3))

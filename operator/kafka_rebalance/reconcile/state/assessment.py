@@ -175,12 +175,21 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedOrders:
+    """Orders that Kafka has refused. ``example``: one of their partitions and Kafka's answer."""
+
+    count: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
 class Assessment:
     """All of it. ``run``: the open run that it is about.
 
     ``sent``: partitions for which the last round has sent an order. ``no_room``: partitions held back by nothing but
     the disk of the broker named; ``list_full``: by nothing but a list of throttled replicas without room for them;
-    ``at_limit``: by the limit of the rate named; ``doubted``: until a reading shows their last call.
+    ``at_limit``: by the limit of the rate named; ``doubted``: until a reading shows their last call. ``refused``: in
+    the last round, and then as long as nothing is sent because of it.
     ``log_dirs``: the replicas that move between log dirs; ``dir_full``: those held back only by a full log dir.
     """
 
@@ -196,6 +205,7 @@ class Assessment:
     list_full: frozenset[TopicPartition] = frozenset()
     at_limit: Mapping[TopicPartition, RateKey] = field(default_factory=dict)
     doubted: frozenset[TopicPartition] = frozenset()
+    refused: RefusedOrders | None = None
     log_dirs: LogDirStatuses = field(default_factory=LogDirStatuses)
     dir_full: frozenset[ReplicaKey] = frozenset()
     advance: Advance = Advance()
@@ -224,7 +234,7 @@ class Assessment:
         teardown = replace(self.teardown, barrier=None)
         none = frozenset[TopicPartition]()
         kept = replace(self, run=run, replanning=None, teardown=teardown, step_block=None)
-        kept = replace(kept, sent=none, list_full=none, doubted=none)
+        kept = replace(kept, sent=none, list_full=none, doubted=none, refused=None)
         if run is not None:
             kept = replace(kept, log_dirs=LogDirStatuses(), dir_full=frozenset())
             return replace(kept, judgement=Judgement(), no_room={}, at_limit={}, advance=Advance(), drain=None)

@@ -74,5 +74,8 @@ class TestManyRefusals:
         for _ in range(13):  # seconds: attempts after 2 and 6 of them, the next one after 14
             await operator.round()
         assert attempts == [20] * 3
+        why = "OrderRefused (20, e.g. t-0: Kafka answered InvalidReplicaAssignment; it is sent again"
+        assert why in operator.message
         monkeypatch.setattr(kafka, "alter_reassignments", accept)
+        await operator.until_true(lambda: "OrderRefused" not in operator.message)
         await operator.until("Succeeded")
