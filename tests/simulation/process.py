@@ -65,7 +65,8 @@ class OperatorProcess:
         self.watching = False
         self.supervisor = None
         self.read = {}
-        """Each partition as Kafka last described it to this process."""
+        """Each partition as Kafka last described it to this process, and when it did."""
+        self._read_began = {}
         self.log_dirs_read = defaultdict(lambda: deque(maxlen=3))
         """By broker, what it has last said of its log dirs: when, and what."""
         self.throttles_read = defaultdict(list)
@@ -136,6 +137,15 @@ class OperatorProcess:
             if isinstance(body, dict) and "uid" in body.get("metadata", {}):
                 unlimited = "unlimited" in body.get("spec", {}).get("throttle", {})
                 self.throttles_read[body["metadata"]["uid"]].append((self.world.loop.now, unlimited))
+
+    def note_partitions(self, states, began):
+        """Note what a reading that began then has found, unless one that began later has ended before it.
+
+        Plans are made beside the rounds, and have readings of their own.
+        """
+        latest = {tp: state for tp, state in states.items() if self._read_began.get(tp, began) <= began}
+        self.read.update({tp: (state, self.world.loop.now) for tp, state in latest.items()})
+        self._read_began.update(dict.fromkeys(latest, began))
 
     def may_be_unlimited(self, uid, since):
         """Whether a spec of the rebalance that asks for no throttle was the last one read at some time since then."""
@@ -300,9 +310,7 @@ class KafkaOf:
         for tp in listed.keys() & states.keys():
             row = listed[tp]
             states[tp] = self._kafka.merged(states[tp], row)
-        now, read = self._process.world.loop.now, self._process.read
-        # A plan is made beside the rounds: orders are based on what a round has read since that began.
-        read.update({tp: (state, now) for tp, state in states.items() if tp not in read or read[tp][1] <= began})
+        self._process.note_partitions(states, began)
         return states
 
     async def topic_ids(self, topics=None):

@@ -82,6 +82,7 @@ FAILED_ONCE_WITH_OVERLAPPING = {
     512: "the judge: a plan was made of a reading that had begun before the one that an order was based on",
     1563: "a null was sent although the second look at another partition of its topic showed that it may not be",
     1709: "a rollback went on after its hand-over had been recorded without an answer",
+    2033: "the judge: of two readings at the same time, an order was based on the one that had begun later",
     547: "a partition with a replica too many could not be brought to rest while its preferred leader did not lead",
     434: "the judge: a partition that a plan only remembers may be moved by another rebalance",
     690: "the judge: a call was carried out late, after the record of the owner had been deleted",
