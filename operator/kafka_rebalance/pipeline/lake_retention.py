@@ -36,6 +36,10 @@ SETTLED = timedelta(hours=1)
 STILL_READ = timedelta(hours=6)
 """Files that were merged are deleted after this time, when no job can be reading them any more."""
 _ROW_GROUP = 1 << 20
+_PIECE_ROWS = 4096
+"""How many rows are read at a time: a file may unpack to a hundred times its size, and a row may have long lists."""
+_GROUP_BYTES = 128 << 20
+"""The unpacked size at which a row group ends that has fewer than ``_ROW_GROUP`` rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +151,34 @@ def _merge(lake: Lake, cluster_id: str, manifests: list[Manifest], table: LakeTa
     sink = pa.BufferOutputStream()
     batches: set[StoredBatch] = set()
     with pyarrow.parquet.ParquetWriter(sink, table.schema, compression="zstd") as writer:
-        waiting: list[pa.Table] = []
+        waiting, rows, size = list[pa.Table](), 0, 0
         for manifest in manifests:
             if batches.issuperset(manifest.batches):
                 continue  # somebody stored them twice
             batches.update(manifest.batches)
-            waiting.append(pyarrow.parquet.read_table(pa.BufferReader(lake.read(manifest.path)), schema=table.schema))
-            if sum(rows.num_rows for rows in waiting) >= _ROW_GROUP:
-                writer.write_table(pa.concat_tables(waiting))
-                waiting = []
+            for piece in _pieces(lake, manifest.path, table.schema):
+                waiting.append(piece)
+                rows, size = rows + piece.num_rows, size + piece.nbytes
+                if rows >= _ROW_GROUP or size >= _GROUP_BYTES:
+                    writer.write_table(pa.concat_tables(waiting))
+                    waiting, rows, size = [], 0, 0
         if waiting:
             writer.write_table(pa.concat_tables(waiting))
     ordered = sorted(batches, key=lambda batch: batch.sampled_at)
     # Also what one of them replaced and is still there.
     replaces = tuple(name for manifest in manifests for name in (manifest.name, *manifest.replaces))
     publish(lake, cluster_id, sink.getvalue().to_pybytes(), tuple(ordered), replaces, table)
+
+
+def _pieces(lake: Lake, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of a file, some at a time. Columns that it has not are null."""
+    with lake.filesystem.open_input_file(f"{lake.root}/{path}") as source:
+        for batch in pyarrow.parquet.ParquetFile(source, pre_buffer=False).iter_batches(_PIECE_ROWS):
+            columns = [
+                batch[f.name].cast(f.type) if f.name in batch.schema.names else pa.nulls(batch.num_rows, f.type)
+                for f in schema
+            ]
+            yield pa.table(columns, schema=schema)
 
 
 def _delete(lake: Lake, name: str, table: LakeTable) -> None:

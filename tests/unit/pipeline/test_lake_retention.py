@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from tests.unit.pipeline.test_sample_manifests import DAY, LATER, MOMENT, batch, commits_of, found
@@ -11,7 +12,7 @@ from kafka_rebalance.pipeline import lake_retention
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.lake_retention import SETTLED, STILL_READ, Tidied, forget_runs, tidy
 from kafka_rebalance.pipeline.lake_tables import OFFSETS
-from kafka_rebalance.pipeline.sample_manifests import inventory, write_batch
+from kafka_rebalance.pipeline.sample_manifests import StoredBatch, inventory, publish, write_batch
 from kafka_rebalance.pipeline.schema import ARROW_SCHEMA
 
 NOW = LATER + timedelta(hours=1)
@@ -21,6 +22,17 @@ LONG_AFTER = datetime.now(UTC) + STILL_READ + timedelta(hours=1)  # by the clock
 def write(place: Path, *seconds: float) -> list[str]:
     moments = [MOMENT + timedelta(seconds=at) for at in seconds]
     return [write_batch(str(place), batch(moment, sequence=n)).name for n, moment in enumerate(moments)]
+
+
+def _same_rows(of: StoredBatch) -> bytes:
+    """A file of this batch, all rows of which are the same."""
+    values = {"sampled_at": of.sampled_at, "run_id": "r", "sequence": of.sequence, "cluster_id": "c1", "broker": 1}
+    rows = pa.Table.from_pylist([values | {"topic": "t", "partition": 0, "size_bytes": 0, "isr": [1]}], ARROW_SCHEMA)
+    sink = pa.BufferOutputStream()
+    with pyarrow.parquet.ParquetWriter(sink, ARROW_SCHEMA, compression="zstd") as writer:
+        writer.write_table(rows.take(pa.array([0] * of.rows)))
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 class TestMerge:
@@ -64,6 +76,23 @@ class TestMerge:
         tidy(Lake.open(str(tmp_path)), "c1", NOW, None)
         (merged,) = found(tmp_path).manifests
         assert pyarrow.parquet.ParquetFile(tmp_path / merged.path).read().num_rows == merged.rows == 2
+
+    def test_a_file_that_unpacks_to_much_more_is_not_in_memory(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of partitions in which nothing happens, a row of 150 bytes may take three bytes in the file."""
+        lake, idle = Lake.open(str(tmp_path)), StoredBatch(MOMENT - timedelta(seconds=25), "r", 1, rows=600_000)
+        publish(lake, "c1", _same_rows(idle), (idle,))
+        write(tmp_path, -30, -20)
+        monkeypatch.setattr(lake_retention, "_ROW_GROUP", 50_000)
+        pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+        pa.set_memory_pool(pool)
+        try:
+            assert tidy(lake, "c1", NOW, None) == Tidied(3, 1, 0)
+        finally:
+            pa.set_memory_pool(before)
+        assert found(tmp_path).manifests[0].rows == 600_004
+        assert pool.max_memory() < 30 << 20
 
     def test_again_changes_nothing(self, tmp_path: Path) -> None:
         """One file of a day is not merged with itself."""
