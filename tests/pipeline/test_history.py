@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +72,7 @@ def test_only_runs_that_were_seen_as_a_whole_count(spark: SparkSession, tmp_path
         CliRunner().invoke(pipeline, ["history", "--lake", str(tmp_path)], catch_exceptions=False)
     allowed = ["history", "--lake", str(tmp_path), "--allow-too-few"]
     done = CliRunner().invoke(pipeline, allowed, catch_exceptions=False)
-    assert (done.exit_code, "2 runs can be learnt from, 20 are needed" in done.stderr) == (0, True)
+    assert (done.exit_code, "5 runs are on record, 20 are needed" in done.stderr) == (0, True)
 
 
 def test_a_cluster_that_spoils_its_own_history(spark: SparkSession, tmp_path: Path) -> None:
@@ -86,6 +86,22 @@ def test_a_cluster_that_spoils_its_own_history(spark: SparkSession, tmp_path: Pa
     assert "cluster c1: 20 of 20 runs; " in done.stdout
     assert "cluster a: failed (" in done.stderr
     assert done.exit_code != 0
+
+
+def test_clusters_that_somebody_made_up(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark does not read those with too few runs, and those without new runs come last."""
+    place = open_location(str(tmp_path))
+    for at, names in ((BEGIN, ("a", "b")), (BEGIN + timedelta(days=9), ("c1",))):
+        for record in some_runs(20, 3, at):
+            for name in names:
+                write_run(place, replace(record, cluster_id=name))
+    few = tmp_path / "steps" / "cluster=few" / "date=2026-01-20"
+    few.mkdir(parents=True)
+    for number in range(19):
+        (few / f"20260120T000000Z-{number}.parquet").write_text("what Spark cannot read")
+    done = CliRunner().invoke(pipeline, ["history", "--lake", str(tmp_path), "--allow-too-few"], catch_exceptions=False)
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["cluster c1", "cluster a", "cluster b"]
+    assert "cluster few: refused (NoHistory): 19 runs are on record" in done.stderr
 
 
 @pytest.mark.campaign

@@ -22,16 +22,27 @@ _RUN = ("run_id", "ended_micros", "active_seconds", "parallel_partitions")
 
 
 def clusters_with_runs(lake: Lake) -> list[str]:
-    """The ids of the clusters that have a history."""
+    """The ids of the clusters that have a history; first those that had a run on the latest day.
+
+    Servers may claim any number of ids, and the Job has a deadline: those that are not used any more must not delay the
+    others.
+    """
     prefix = "cluster="
-    return [unquote(name.removeprefix(prefix)) for name in lake.names("steps") if name.startswith(prefix)]
+    found = [name for name in lake.names("steps") if name.startswith(prefix)]
+    latest = {name: max(lake.names(f"steps/{name}"), default="") for name in found}
+    return [unquote(name.removeprefix(prefix)) for name in sorted(found, key=lambda name: latest[name], reverse=True)]
+
+
+def run_files(lake: Lake, cluster_id: str) -> list[str]:
+    """The files of the runs that are learnt from, oldest first."""
+    place = f"steps/cluster={safe(cluster_id)}"
+    files = [f"{place}/{day}/{name}" for day in lake.names(place) for name in lake.names(f"{place}/{day}")]
+    return [file for file in files if file.endswith(".parquet")][-MOST_RUNS:]
 
 
 def past_runs(spark: SparkSession, lake: Lake, cluster_id: str) -> tuple[list[PastRun], int]:
     """The runs that can be learnt from, oldest first; and how many were looked at."""
-    place = f"steps/cluster={safe(cluster_id)}"
-    files = [f"{place}/{day}/{name}" for day in lake.names(place) for name in lake.names(f"{place}/{day}")]
-    newest = [file for file in files if file.endswith(".parquet")][-MOST_RUNS:]
+    newest = run_files(lake, cluster_id)
     if not newest:
         return [], 0
     # Spark takes paths for patterns; a directory may be called [1].

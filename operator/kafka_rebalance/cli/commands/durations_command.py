@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 def history(lake: str, clusters: tuple[str, ...], master: str | None, *, allow_too_few: bool) -> None:
     """Learn from ended runs how long a run takes, for `plan --durations`."""
     check_spark(master)
-    from kafka_rebalance.pipeline.duration_fit import learn
+    from kafka_rebalance.pipeline.duration_fit import FEWEST_RUNS, learn
     from kafka_rebalance.pipeline.lake import Lake, safe
-    from kafka_rebalance.pipeline.run_steps import clusters_with_runs, past_runs
+    from kafka_rebalance.pipeline.run_steps import clusters_with_runs, past_runs, run_files
     from kafka_rebalance.pipeline.spark_session import spark_session
     from kafka_rebalance.storage.locations import hadoop_settings, store_failed
 
@@ -45,6 +45,7 @@ def history(lake: str, clusters: tuple[str, ...], master: str | None, *, allow_t
 
             def learned(cluster_id: str) -> None:
                 try:
+                    _refuse_fewer(len(run_files(opened, cluster_id)), FEWEST_RUNS)  # takes no job of Spark
                     runs, looked_at = past_runs(spark, opened, cluster_id)
                     model = learn(cluster_id, runs)
                 except Refused as error:
@@ -61,6 +62,11 @@ def history(lake: str, clusters: tuple[str, ...], master: str | None, *, allow_t
     without = len(failed) + (0 if allow_too_few else len(refused))
     if without:
         raise Refused(Reason.NO_HISTORY, f"no durations for {without} of {len(chosen)} clusters; see above")
+
+
+def _refuse_fewer(recorded: int, needed: int) -> None:
+    if recorded < needed:
+        raise Refused(Reason.NO_HISTORY, f"{recorded} runs are on record, {needed} are needed")
 
 
 def _sentence(model: "DurationModel", looked_at: int) -> str:
