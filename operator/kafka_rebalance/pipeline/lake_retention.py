@@ -50,26 +50,44 @@ class Tidied:
     into: int
     deleted_files: int
 
+    def __add__(self, more: "Tidied") -> "Tidied":
+        return Tidied(
+            self.merged_files + more.merged_files, self.into + more.into, self.deleted_files + more.deleted_files
+        )
+
 
 def tidy(
     lake: Lake, cluster_id: str, now: datetime, keep: timedelta | None, keep_windows: timedelta | None = None
 ) -> Tidied:
-    """Delete what is older than ``keep`` (None: nothing), then merge the files of each day, in every table.
+    """`expire`, and then all of `merge`."""
+    done = Tidied(0, 0, expire(lake, cluster_id, now, keep, keep_windows))
+    for step in merge(lake, cluster_id, now):
+        done += step
+    return done
+
+
+def expire(
+    lake: Lake, cluster_id: str, now: datetime, keep: timedelta | None, keep_windows: timedelta | None = None
+) -> int:
+    """Delete what is older than ``keep`` (None: nothing) in every table. Returns the number of files.
 
     ``keep_windows``: the same for stored windows, which are not merged.
     """
-    merged = into = 0
     deleted = _expire_windows(lake, cluster_id, now - keep_windows if keep_windows else None, now - STILL_READ)
-    for table in TABLES:
-        if keep:
+    if keep:
+        for table in TABLES:
             deleted += sum(_expire(lake, cluster_id, day, now - keep, table) for day in days(lake, cluster_id, table))
+    return deleted
+
+
+def merge(lake: Lake, cluster_id: str, now: datetime) -> Iterator[Tidied]:
+    """Merge the files of each day, in every table. Each step is one merged file, so that clusters can take turns."""
+    for table in TABLES:
         for day in days(lake, cluster_id, table):
-            deleted += _finish(lake, cluster_id, day, now - STILL_READ, table)
+            yield Tidied(0, 0, _finish(lake, cluster_id, day, now - STILL_READ, table))
             for group in list(_groups(lake, cluster_id, day, now - SETTLED, table)):
                 _merge(lake, cluster_id, group, table)
-                merged += len(group)
-                into += 1
-    return Tidied(merged, into, deleted)
+                yield Tidied(len(group), 1, 0)
 
 
 def forget_runs(lake: Lake) -> int:

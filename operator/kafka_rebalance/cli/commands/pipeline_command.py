@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from kafka_rebalance.cli.commands.compact_command import compact
 from kafka_rebalance.cli.commands.durations_command import history
 from kafka_rebalance.cli.commands.each_cluster import each_cluster
 from kafka_rebalance.cli.commands.fleet_command import fleet
@@ -194,41 +195,6 @@ def load_model_command(
         raise Refused(Reason.NO_SAMPLES, f"no model for {len(failed)} of {len(chosen)} clusters: {', '.join(failed)}")
 
 
-@pipeline.command("compact")
-@click.option("--lake", required=True, metavar="URI", help="Directory or URI with the samples.")
-@clusters_option
-@click.option(
-    "--retention",
-    type=duration(minimum=3600),
-    default=None,
-    help="Delete samples that are older, and the steps of old runs. [default: none]",
-)
-@click.option(
-    "--windows-retention",
-    type=duration(minimum=3600),
-    default=None,
-    help="Delete stored windows that are older. [default: none]",
-)
-def compact_command(lake: str, clusters: tuple[str, ...], retention: int | None, windows_retention: int | None) -> None:
-    """Merge the small files of a lake into large ones; delete old samples and windows, and what killed writers left."""
-    require_extra("pyarrow")
-    from kafka_rebalance.pipeline import lake as lakes
-    from kafka_rebalance.pipeline.lake_leftovers import sweep
-    from kafka_rebalance.pipeline.lake_retention import forget_runs, tidy
-
-    keep, keep_windows = (None if s is None else timedelta(seconds=s) for s in (retention, windows_retention))
-    with lake_store(lake):
-        for cluster_id in lakes.chosen_clusters(lake, clusters):
-            done = tidy(lakes.Lake.open(lake), cluster_id, datetime.now(UTC), keep, keep_windows)
-            click.echo(
-                f"cluster {cluster_id}: merged {done.merged_files} files into {done.into}, deleted {done.deleted_files}"
-            )
-        if keep:
-            click.echo(f"deleted the steps of {forget_runs(lakes.Lake.open(lake))} runs")
-        left = sweep(lakes.Lake.open(lake), datetime.now(UTC))
-        click.echo(f"deleted {left} files that killed writers had left")
-
-
 @pipeline.command("quality")
 @click.option("--lake", required=True, metavar="URI", help="Directory or URI with the samples.")
 @clusters_option
@@ -365,6 +331,7 @@ async def _one(sampler: Any, lake: str, cluster_id: str | None = None) -> None:
     click.echo(f"{batch.sampled_at:%H:%M:%S} cluster {batch.cluster_id}: {manifest.rows} rows, {size}{missing}")
 
 
+pipeline.add_command(compact)
 pipeline.add_command(fleet)
 pipeline.add_command(metrics_command)
 pipeline.add_command(history)

@@ -4,12 +4,14 @@ import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from kafka_rebalance.cli.commands.pipeline_command import _one, _sample_regularly, pipeline
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
+from kafka_rebalance.pipeline import lake_retention
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.sample_manifests import write_batch
 from kafka_rebalance.pipeline.schema import SampleBatch
@@ -133,6 +135,59 @@ class TestCompact:
             "deleted the steps of 0 runs",
             "deleted 1 files that killed writers had left",
         ]
+
+    def test_clusters_take_turns(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One that has very many files does not keep the Job from the others until its deadline."""
+        _three_clusters(tmp_path)
+        merged: list[str] = []
+        monkeypatch.setattr(lake_retention, "_merge", lambda lake, cluster, *rest: merged.append(cluster))
+        CliRunner().invoke(pipeline, ["compact", "--lake", str(tmp_path)], catch_exceptions=False)
+        assert merged == ["a", "b", "c", "a", "a"]
+
+    def test_old_samples_go_before_anything_is_merged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The Job may be killed while it merges."""
+        _three_clusters(tmp_path)
+
+        def killed(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(lake_retention, "_merge", killed)
+        CliRunner().invoke(pipeline, ["compact", "--lake", str(tmp_path), "--retention", "3d"])
+        left = {path.parent.name for path in tmp_path.glob("samples/*/*/*")}
+        assert left == {f"date={NOON.date() - timedelta(days=age)}" for age in (1, 2)}
+
+    def test_a_cluster_in_trouble_does_not_stop_the_others(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is named."""
+        _three_clusters(tmp_path)
+        merge = lake_retention._merge
+
+        def failing(lake: Lake, cluster_id: str, *rest: Any) -> None:
+            if cluster_id == "b":
+                raise ValueError("strange rows")
+            merge(lake, cluster_id, *rest)
+
+        monkeypatch.setattr(lake_retention, "_merge", failing)
+        result = CliRunner().invoke(pipeline, ["compact", "--lake", str(tmp_path)])
+        assert sorted(line for line in result.stdout.splitlines() if line.startswith("cluster")) == [
+            "cluster a: merged 6 files into 3, deleted 0",
+            "cluster c: merged 2 files into 1, deleted 0",
+        ]
+        assert result.stderr == "cluster b: failed (ValueError): strange rows\n"
+        assert isinstance(result.exception, Permanent)
+
+
+NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+
+
+def _three_clusters(lake: Path) -> None:
+    """The first has two files on each of three days, the others only on the first of these."""
+    for cluster, days in (("a", (4, 2, 1)), ("b", (4,)), ("c", (4,))):
+        for age in days:
+            for number in range(2):
+                at = NOON - timedelta(days=age, seconds=number)
+                write_batch(str(lake), SampleBatch(at, cluster, (), run_id="r", sequence=age * 2 + number))
 
 
 class TestUsage:

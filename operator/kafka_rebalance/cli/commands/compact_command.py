@@ -1,0 +1,84 @@
+"""kafka-rebalance pipeline compact: keeps a lake small.
+
+First it deletes, for all clusters. Then clusters take turns to have files merged: the files of one cluster may be so
+many that the Job reaches its deadline, or such that it is killed.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from kafka_rebalance.cli.commands.each_cluster import each_cluster
+from kafka_rebalance.cli.options.parsed_value import duration
+from kafka_rebalance.cli.options.pipeline_extra import lake_store, require_extra
+from kafka_rebalance.cli.options.spark_options import clusters_option
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.printable_text import printable
+from kafka_rebalance.reasons import Reason
+
+if TYPE_CHECKING:
+    from kafka_rebalance.pipeline.lake_retention import Tidied
+
+
+@click.command("compact")
+@click.option("--lake", required=True, metavar="URI", help="Directory or URI with the samples.")
+@clusters_option
+@click.option(
+    "--retention",
+    type=duration(minimum=3600),
+    default=None,
+    help="Delete samples that are older, and the steps of old runs. [default: none]",
+)
+@click.option(
+    "--windows-retention",
+    type=duration(minimum=3600),
+    default=None,
+    help="Delete stored windows that are older. [default: none]",
+)
+def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows_retention: int | None) -> None:
+    """Merge the small files of a lake into large ones; delete old samples and windows, and what killed writers left."""
+    require_extra("pyarrow")
+    from kafka_rebalance.pipeline import lake_retention
+    from kafka_rebalance.pipeline.lake import Lake, chosen_clusters
+    from kafka_rebalance.pipeline.lake_leftovers import sweep
+
+    keep, keep_windows = (None if s is None else timedelta(seconds=s) for s in (retention, windows_retention))
+    now = datetime.now(UTC)
+    with lake_store(lake):
+        chosen, opened = chosen_clusters(lake, clusters), Lake.open(lake)
+        done: dict[str, Tidied] = {}
+
+        def expire(cluster_id: str) -> None:
+            deleted = lake_retention.expire(opened, cluster_id, now, keep, keep_windows)
+            done[cluster_id] = lake_retention.Tidied(0, 0, deleted)
+
+        failed = each_cluster(chosen, expire)
+        runs = lake_retention.forget_runs(opened) if keep else 0
+        left = sweep(opened, datetime.now(UTC))
+        turns = {cluster_id: lake_retention.merge(opened, cluster_id, now) for cluster_id in done}
+
+        def merge(cluster_id: str) -> None:
+            step = next(turns[cluster_id], None)
+            if step is not None:
+                done[cluster_id] += step
+                return
+            del turns[cluster_id]
+            found = done[cluster_id]
+            click.echo(
+                printable(
+                    f"cluster {cluster_id}: merged {found.merged_files} files into {found.into}, "
+                    f"deleted {found.deleted_files}"
+                )
+            )
+
+        while turns:
+            for cluster_id in each_cluster(list(turns), merge, of=len(chosen)):
+                failed.append(cluster_id)
+                del turns[cluster_id]
+        if keep:
+            click.echo(f"deleted the steps of {runs} runs")
+        click.echo(f"deleted {left} files that killed writers had left")
+    if failed:
+        message = f"the files of {len(failed)} of {len(chosen)} clusters were not tidied: {', '.join(failed)}"
+        raise Permanent(Reason.LAKE_UNUSABLE, message)
