@@ -4,10 +4,12 @@ Two samplers of one cluster at the same time (a retried Pod) have different cloc
 would give a wrong rate. So at any time one run counts; the others' batches are left out until it has ended.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from heapq import heapify, heappop, heappush
 
 from kafka_rebalance.pipeline.sample_manifests import StoredBatch
 
@@ -32,20 +34,29 @@ def chain(batches: Iterable[StoredBatch]) -> Chain:
     kept: list[StoredBatch] = []
     breaks: list[datetime] = []
     dropped: list[StoredBatch] = []
-    left = [[run[sequence] for sequence in sorted(run)] for run in runs.values()]
+    left = [_next([run[sequence] for sequence in sorted(run)], 0) for run in runs.values()]
+    heapify(left)
     while left:
-        left.sort(key=lambda run: (run[0].sampled_at, -run[-1].sampled_at.timestamp(), run[0].run_id))
-        run = left.pop(0)
-        kept += run
+        *_, run, begin = heappop(left)
+        kept += run[begin:]
         end = run[-1].sampled_at
-        following = []
-        for other in left:
-            after = [batch for batch in other if batch.sampled_at > end]
-            early = other[: len(other) - len(after)]
-            dropped += early
-            if after and early:
-                breaks.append(after[0].sampled_at)
-            if after:
-                following.append(after)
-        left = following
+        while left and left[0][0] <= end:
+            *_, other, at = heappop(left)
+            after = max(at + 1, bisect_right(other, end, at, key=_sampled_at))
+            dropped += other[at:after]
+            if after < len(other):
+                breaks.append(other[after].sampled_at)
+                heappush(left, _next(other, after))
     return Chain(tuple(kept), tuple(sorted(breaks)), tuple(dropped))
+
+
+def _next(run: list[StoredBatch], begin: int) -> tuple[datetime, float, str, list[StoredBatch], int]:
+    """The batches of a run from ``begin`` on, as an entry of the heap: the run that begins first, of these the longest.
+
+    Of each run it has one, so that lists are not compared.
+    """
+    return run[begin].sampled_at, -run[-1].sampled_at.timestamp(), run[begin].run_id, run, begin
+
+
+def _sampled_at(batch: StoredBatch) -> datetime:
+    return batch.sampled_at

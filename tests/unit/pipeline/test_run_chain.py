@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from kafka_rebalance.pipeline.run_chain import Chain, chain
 from kafka_rebalance.pipeline.sample_manifests import StoredBatch
@@ -40,3 +41,17 @@ class TestChain:
         """As after a merge that was interrupted."""
         batches = run("a", 0, 10)
         assert chain([*batches, *batches]) == Chain(tuple(batches), (), ())
+
+    def test_the_work_grows_with_the_number_of_runs_not_with_its_square(self) -> None:
+        """Each edit of a KafkaConnection begins a run, and a Job looks at the runs of three days of all clusters."""
+        reads = 0
+
+        class Counted(StoredBatch):
+            def __getattribute__(self, name: str) -> Any:
+                nonlocal reads
+                reads += name == "sampled_at"
+                return super().__getattribute__(name)
+
+        runs = [Counted(START + timedelta(seconds=10 * at), f"r{at}", 0, 1) for at in range(500)]
+        assert chain(runs).batches == tuple(runs)
+        assert reads < 50 * len(runs)
