@@ -13,8 +13,8 @@ from kafka_rebalance.cli.commands.each_cluster import each_cluster
 from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.cli.options.pipeline_extra import lake_store, require_extra
 from kafka_rebalance.cli.options.spark_options import clusters_option
+from kafka_rebalance.cli.tables.console import say
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.printable_text import printable
 from kafka_rebalance.reasons import Reason
 
 if TYPE_CHECKING:
@@ -65,11 +65,9 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
                 return
             del turns[cluster_id]
             found = done[cluster_id]
-            click.echo(
-                printable(
-                    f"cluster {cluster_id}: merged {found.merged_files} files into {found.into}, "
-                    f"deleted {found.deleted_files}"
-                )
+            say(
+                f"cluster {cluster_id}: merged {found.merged_files} files into {found.into}, "
+                f"deleted {found.deleted_files}"
             )
 
         while turns:
@@ -77,8 +75,8 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
                 failed.append(cluster_id)
                 del turns[cluster_id]
         if keep:
-            click.echo(f"deleted the steps of {runs} runs")
-        click.echo(f"deleted {left} files that killed writers had left")
+            say(f"deleted the steps of {runs} runs")
+        say(f"deleted {left} files that killed writers had left")
     if failed:
         message = f"the files of {len(failed)} of {len(chosen)} clusters were not tidied: {', '.join(failed)}"
         raise Permanent(Reason.LAKE_UNUSABLE, message)

@@ -12,6 +12,7 @@ from kafka_rebalance.cli.options.connection_options import kafka_connection
 from kafka_rebalance.cli.options.expected_cluster import check_cluster, cluster_id_option
 from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.cli.options.pipeline_extra import lake_store, require_extra
+from kafka_rebalance.cli.tables.console import say
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.kafka.settings import ConnectionSettings, trusting
 from kafka_rebalance.reasons import Reason
@@ -114,14 +115,12 @@ async def _read(
         rows += len(piece.rows)
         others |= piece.others
     windows = max(0, round((end - begin).total_seconds() / 300))
-    click.echo(f"cluster {name}: {windows} windows until {end:%Y-%m-%d %H:%M:%SZ}, {rows} rows")
+    say(f"cluster {name}: {windows} windows until {end:%Y-%m-%d %H:%M:%SZ}, {rows} rows")
     if windows and not rows:
-        click.echo(
+        say(
             f"cluster {name}: the queries found no series in this time. Look at them in Prometheus; name others with "
             "--bytes-in-query and --bytes-out-query",
             err=True,
         )
     if others:
-        click.echo(
-            f"cluster {name}: {len(others)} values of {queries.label} are no brokers of it, like {min(others)!r}"
-        )
+        say(f"cluster {name}: {len(others)} values of {queries.label} are no brokers of it, like {min(others)!r}")

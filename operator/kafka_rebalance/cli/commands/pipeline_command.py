@@ -23,12 +23,12 @@ from kafka_rebalance.cli.options.parsed_value import duration
 from kafka_rebalance.cli.options.pipeline_extra import lake_store, require_extra
 from kafka_rebalance.cli.options.spark_options import check_spark, clusters_option, spark_options
 from kafka_rebalance.cli.tables.broker_load_lines import known_broker_loads, unknown_broker_loads
+from kafka_rebalance.cli.tables.console import say
 from kafka_rebalance.cli.tables.job_progress import job_progress
 from kafka_rebalance.cli.tables.quality_lines import quality_lines, time_text
 from kafka_rebalance.cli.tables.size_forecast_lines import known_forecasts, unknown_forecasts
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.settings import ConnectionSettings
-from kafka_rebalance.printable_text import printable
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.units import format_bytes, format_rate
 
@@ -218,7 +218,7 @@ def quality_command(lake: str, clusters: tuple[str, ...], window: int, output: s
         click.echo(json.dumps([each.to_json() for each in reports], indent=2))
         return
     for line in (line for each in reports for line in quality_lines(each)):
-        click.echo(line)
+        say(line)
 
 
 def _report(outcome: Any, lake: str, seconds: float) -> None:
@@ -227,16 +227,16 @@ def _report(outcome: Any, lake: str, seconds: float) -> None:
 
     model = outcome.model
     stored = f" ({outcome.stored_hours} hours from stored windows)" if outcome.stored_hours else ""
-    click.echo(
+    say(
         f"cluster {outcome.cluster_id}: {model.partitions} partitions, {format_bytes(model.size_bytes)} "
         f"(one replica each), in {format_rate(model.bytes_in_per_second)}, {outcome.samples} samples from "
         f"{time_text(outcome.start)} to {time_text(outcome.end)}{stored}, {seconds:.1f} s -> "
         f"{without_credentials(lake)}/{outcome.artefact}"
     )
     for line in known_forecasts(model):
-        click.echo(f"cluster {outcome.cluster_id}: size {line}")
+        say(f"cluster {outcome.cluster_id}: size {line}")
     for line in known_broker_loads(model):
-        click.echo(f"cluster {outcome.cluster_id}: {line}")
+        say(f"cluster {outcome.cluster_id}: {line}")
     notes = [
         (model.methods.get(Method.UNKNOWN, 0), "partitions have no rate: see `kafka-rebalance pipeline quality`"),
         (outcome.partial_batches, "samples are incomplete: a broker did not answer"),
@@ -244,18 +244,18 @@ def _report(outcome: Any, lake: str, seconds: float) -> None:
     ]
     for number, what in notes:
         if number:
-            click.echo(f"cluster {outcome.cluster_id}: {number} {what}", err=True)
+            say(f"cluster {outcome.cluster_id}: {number} {what}", err=True)
     for line in unknown_forecasts(model):
-        click.echo(f"cluster {outcome.cluster_id}: size {line}", err=True)
+        say(f"cluster {outcome.cluster_id}: size {line}", err=True)
     for line in unknown_broker_loads(model):
-        click.echo(f"cluster {outcome.cluster_id}: {line}", err=True)
+        say(f"cluster {outcome.cluster_id}: {line}", err=True)
     _report_skipped(outcome.cluster_id, outcome.skipped)
 
 
 def _report_windows(outcome: Any) -> None:
     written = outcome.written
     span = f" from {time_text(written[0])} to {time_text(written[-1] + timedelta(hours=1))}" if written else ""
-    click.echo(
+    say(
         f"cluster {outcome.cluster_id}: stored the windows of {len(written)} hours{span}, of {outcome.samples} "
         f"samples; {outcome.unchanged} hours were stored already"
     )
@@ -264,9 +264,9 @@ def _report_windows(outcome: Any) -> None:
 
 def _report_skipped(cluster_id: str, skipped: Sequence[Any]) -> None:
     if skipped:
-        click.echo(f"cluster {cluster_id}: {len(skipped)} files were skipped", err=True)
+        say(f"cluster {cluster_id}: {len(skipped)} files were skipped", err=True)
     for file in skipped[:_NAMED]:
-        click.echo(printable(f"  {file.name}: {file.why}"), err=True)
+        say(f"  {file.name}: {file.why}", err=True)
 
 
 async def _sample(
@@ -303,7 +303,7 @@ async def _sample_regularly(take: Callable[[], Any], interval: float, count: int
             stored += 1
         except Transient as error:
             last = error
-            click.echo(f"no sample ({error.reason}): {error.message}", err=True)
+            say(f"no sample ({error.reason}): {error.message}", err=True)
         taken += 1
     if not stored and last is not None:
         raise last
@@ -322,13 +322,13 @@ async def _one(sampler: Any, lake: str, cluster_id: str | None = None) -> None:
     missing = f", no answer from brokers {', '.join(map(str, batch.missing_brokers))}" if batch.missing_brokers else ""
     size = format_bytes(manifest.size_bytes)
     if batch.commits_missing:
-        click.echo(
+        say(
             f"{batch.sampled_at:%H:%M:%S} cluster {batch.cluster_id}: bytes out are not measured, because consumer "
             f"groups cannot be read ({batch.commits_missing}): permit Describe on all groups, read "
             "Prometheus with `pipeline metrics`, or use --no-consumer-groups",
             err=True,
         )
-    click.echo(f"{batch.sampled_at:%H:%M:%S} cluster {batch.cluster_id}: {manifest.rows} rows, {size}{missing}")
+    say(f"{batch.sampled_at:%H:%M:%S} cluster {batch.cluster_id}: {manifest.rows} rows, {size}{missing}")
 
 
 pipeline.add_command(compact)

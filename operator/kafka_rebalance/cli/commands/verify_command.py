@@ -25,6 +25,7 @@ from kafka_rebalance.kafka.ports import ConfigSource, ConfigValue, KafkaReader
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment
 from kafka_rebalance.model.topology import BrokerId, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.printable_text import printable
 
 _Key = TypeVar("_Key", BrokerId, str)
 _FILE = "--reassignment-json-file"
@@ -114,7 +115,7 @@ def verify(connection: ConnectionSettings, *, file: BinaryIO, output: str) -> No
     """
     found = asyncio.run(_verify(connection, parsed(_FILE, file, read_reassignment)))
     if output == "table":
-        click.echo("\n".join(lines(found)))
+        click.echo("\n".join(map(printable, lines(found))))
     else:
         print_document(document(found), output)
     if not found.complete:

@@ -46,6 +46,11 @@ class _ReasonDumper(yaml.SafeDumper):
 _ReasonDumper.add_multi_representer(StrEnum, lambda dumper, value: dumper.represent_str(str(value)))
 
 
+def say(line: str, *, err: bool = False) -> None:
+    """One line on stdout or stderr, in which names of servers control no terminal."""
+    click.echo(printable(line), err=err)
+
+
 def print_document(document: dict[str, Any], output: str) -> None:
     """As ``json`` or ``yaml``."""
     if output == "json":

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from kafka_rebalance.cli.tables.console import say
+from kafka_rebalance.printable_text import printable
 
 EACH_SECONDS = 30.0
 
@@ -34,11 +36,11 @@ def job_progress(spark: Any, what: str) -> Iterator[None]:
     from kafka_rebalance.pipeline.stage_progress import watched
 
     if not sys.stderr.isatty():
-        with watched(spark, lines(what, lambda line: click.echo(line, err=True))):
+        with watched(spark, lines(what, lambda line: say(line, err=True))):
             yield
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("tasks"))
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn("tasks"))
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(printable(what), total=None)
         with watched(spark, lambda progress: bar.update(task, completed=progress.done, total=progress.tasks)):
             yield

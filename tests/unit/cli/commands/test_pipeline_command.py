@@ -15,6 +15,7 @@ from kafka_rebalance.pipeline import lake_retention
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.sample_manifests import write_batch
 from kafka_rebalance.pipeline.schema import SampleBatch
+from kafka_rebalance.printable_text import is_printable
 
 
 class Sampling:
@@ -76,9 +77,11 @@ class TestStore:
 class _Denied:
     """A sampler whose user may not describe a group."""
 
+    cluster_id = "c1"
+
     async def sample(self) -> SampleBatch:
         why = "1 of 2, for example g: Kafka does not allow us to read it"
-        return SampleBatch(datetime(2026, 3, 1, tzinfo=UTC), "c1", (), commits_missing=why)
+        return SampleBatch(datetime(2026, 3, 1, tzinfo=UTC), self.cluster_id, (), commits_missing=why)
 
 
 class TestOtherCluster:
@@ -90,6 +93,18 @@ class TestOtherCluster:
         assert os.listdir(tmp_path) == []
         await _one(_Full(), str(tmp_path), "c1")
         assert os.listdir(tmp_path) != []
+
+
+class TestStrangeNames:
+    async def test_control_no_terminal(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Servers may claim any cluster id, and a lake has it as long as its samples."""
+        cluster = _Denied()
+        cluster.cluster_id = "c\x1b]0;title\x07"
+        await _one(cluster, str(tmp_path))
+        done = CliRunner().invoke(pipeline, ["compact", "--lake", str(tmp_path)], catch_exceptions=False)
+        for said in (*capsys.readouterr(), done.stdout):
+            assert is_printable(said.replace("\n", ""))
+            assert r"cluster c\x1b]0;title\x07: " in said
 
 
 class TestConsumerGroups:

@@ -127,6 +127,13 @@ class TestThrottles:
             "Throttle set on topic t: follower.replication.throttled.replicas=0:1",
         ]
 
+    def test_what_a_server_claims_controls_no_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Any value of a config is shown in one line, escaped."""
+        cluster = Cluster(*DONE)
+        cluster.lists[FOLLOWER_LIST] = ConfigValue("\x1b[2J\nThrottle", ConfigSource.DYNAMIC_TOPIC)
+        done = run(cluster, monkeypatch=monkeypatch)
+        assert done.stdout.splitlines()[-1].endswith(r"follower.replication.throttled.replicas=\x1b[2J\nThrottle")
+
 
 class TestFormats:
     def test_json_and_yaml(self, monkeypatch: pytest.MonkeyPatch) -> None:
