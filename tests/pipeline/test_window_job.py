@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet
 import pytest
+from click.testing import CliRunner
 from pyspark.errors import StreamingQueryException
 from tests.pipeline.clusters_by_hand import CLUSTER, START, Samples
 from tests.pipeline.dirty_samples import DAY
 from tests.pipeline.test_job import model_of
 
+from kafka_rebalance.cli.commands.pipeline_command import pipeline
+from kafka_rebalance.errors import Refused
 from kafka_rebalance.pipeline import job, window_stream
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.lake_retention import SETTLED, tidy
@@ -90,6 +94,11 @@ def windows_in(lake: Path) -> dict[str, list[dict[str, Any]]]:
         name: sorted(({key: plain(value) for key, value in row.items()} for row in rows), key=str)
         for name, rows in files.items()
     }
+
+
+def _one_by_one(clusters: Sequence[str], store: Callable[[str], None]) -> None:
+    for cluster in clusters:
+        store(cluster)
 
 
 def _stores_one_and_dies(spark: SparkSession, lake_uri: str, *arguments: Any) -> WindowsOutcome:
@@ -215,6 +224,19 @@ class TestAgain:
 
 
 class TestStream:
+    def test_a_cluster_in_trouble_does_not_stop_the_others(self, spark: SparkSession, tmp_path: Path) -> None:
+        """Its brokers may claim any offset and size. It is named, and the exit code says so."""
+        for name, numbers in (("c1", (1 - 2**63, 1 - 2**63, 2**63 - 1, 0)), ("c2", (10, 20, 30, 40))):
+            samples = Samples(name)
+            for at, number in zip((1000, 1600, 2200, 6000), numbers, strict=True):
+                samples.leader(at, "t", min(0, number), number, 10)
+            samples.write(tmp_path)
+        result = CliRunner().invoke(pipeline, ["windows", "--lake", str(tmp_path), "--stream", "--once"])
+        assert isinstance(result.exception, Refused), result.exception
+        assert "no windows for 1 clusters: c1" in result.exception.message
+        assert "cluster c1: failed (ArithmeticException): [ARITHMETIC_OVERFLOW]" in result.stderr
+        assert [path.name for path in (tmp_path / "windows").iterdir()] == ["cluster=c2"]
+
     @pytest.mark.campaign
     def test_stores_what_the_batch_job_stores(
         self, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -231,7 +253,7 @@ class TestStream:
         told: list[WindowsOutcome] = []
 
         def run() -> None:
-            follow(spark, str(place), timedelta(minutes=10), None, told.append).awaitTermination()
+            follow(spark, str(place), timedelta(minutes=10), None, told.append, _one_by_one).awaitTermination()
 
         def arrive(begin: float, end: float) -> None:
             for at in samples.rows:

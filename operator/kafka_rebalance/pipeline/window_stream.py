@@ -5,7 +5,7 @@ watermark has passed its end. Then `store_windows` stores what is missing in the
 samples. So a batch that is repeated, because the stream was killed, changes nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -30,8 +30,12 @@ def follow(
     lateness: timedelta,
     every: timedelta | None,
     stored: Callable[[WindowsOutcome], None],
+    for_each: Callable[[Sequence[str], Callable[[str], None]], object],
 ) -> "StreamingQuery":
     """Start the stream: a batch each ``every``, or (None) until all manifests that are there have been followed.
+
+    ``for_each`` calls a function for each of some clusters. An error that it passes on ends the stream, and the next
+    one begins with the same batch.
 
     ``lateness``: how much later than newer samples a sample may be found. A later sample is added with the next hour of
     its cluster, if that is within a day; a load model always sees it.
@@ -41,10 +45,15 @@ def follow(
     lake = Lake.open(lake_uri)
 
     def store(batch: "DataFrame", number: int) -> None:  # noqa: ARG001 - Spark passes it
-        for row in batch.groupBy("cluster").min("hour").collect():  # one for each cluster
+        rows = batch.groupBy("cluster").min("hour").collect()  # one for each cluster
+        since = {unquote(unquote(row["cluster"])): datetime.fromtimestamp(row["min(hour)"], UTC) for row in rows}
+
+        def of_cluster(cluster_id: str) -> None:
             now = datetime.now(UTC)
-            window = now - datetime.fromtimestamp(row["min(hour)"], UTC) + CONTEXT
-            stored(store_windows(batch.sparkSession, lake_uri, unquote(unquote(row["cluster"])), window, now))
+            window = now - since[cluster_id] + CONTEXT
+            stored(store_windows(batch.sparkSession, lake_uri, cluster_id, window, now))
+
+        for_each(list(since), of_cluster)
 
     checkpoint = f"{lake.spark_root}/checkpoints/windows"
     writer = _hours(spark, lake, lateness).writeStream.outputMode("append").foreachBatch(store)

@@ -126,7 +126,14 @@ def windows_command(
             from kafka_rebalance.pipeline.window_stream import follow
 
             interval = None if once else timedelta(seconds=every)
-            follow(spark, lake, timedelta(seconds=lateness), interval, _report_windows).awaitTermination()
+            left_out = set[str]()
+
+            def each(some: Sequence[str], store: Callable[[str], None]) -> None:
+                left_out.update(each_cluster(some, store, of=max(2, len(chosen))))  # more clusters may come
+
+            follow(spark, lake, timedelta(seconds=lateness), interval, _report_windows, each).awaitTermination()
+            if left_out:
+                raise Refused(Reason.NO_SAMPLES, f"no windows for {len(left_out)} clusters: {', '.join(left_out)}")
             return
 
         def store(cluster_id: str) -> None:
