@@ -94,9 +94,16 @@ class Lake:
 
 
 def clusters(lake: Lake) -> list[str]:
-    """The ids of the clusters that have samples."""
+    """The ids of the clusters that have samples. Of one whose samples have all expired, the directory may be left."""
+    return [
+        cluster_id for cluster_id in named_in(lake, "manifests") if lake.names(f"manifests/cluster={safe(cluster_id)}")
+    ]
+
+
+def named_in(lake: Lake, place: str) -> list[str]:
+    """The ids of the clusters with a directory in this place."""
     prefix = "cluster="
-    return [unquote(name.removeprefix(prefix)) for name in lake.names("manifests") if name.startswith(prefix)]
+    return [unquote(name.removeprefix(prefix)) for name in lake.names(place) if name.startswith(prefix)]
 
 
 def chosen_clusters(lake_uri: str, wanted: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet
 
-from kafka_rebalance.pipeline.lake import Lake, safe
+from kafka_rebalance.pipeline.lake import Lake, named_in, safe
 from kafka_rebalance.pipeline.lake_tables import TABLES, LakeTable
 from kafka_rebalance.pipeline.sample_manifests import (
     Manifest,
@@ -64,6 +64,12 @@ def tidy(
     for step in merge(lake, cluster_id, now):
         done += step
     return done
+
+
+def kept_clusters(lake: Lake) -> list[str]:
+    """The ids of all clusters of which there may be something: windows are kept longer than samples."""
+    places = (*(table.manifests for table in TABLES), PLACES[0])
+    return sorted({cluster_id for place in places for cluster_id in named_in(lake, place)})
 
 
 def expire(

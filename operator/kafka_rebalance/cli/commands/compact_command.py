@@ -46,7 +46,9 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
     keep, keep_windows = (None if s is None else timedelta(seconds=s) for s in (retention, windows_retention))
     now = datetime.now(UTC)
     with lake_store(lake):
-        chosen, opened = chosen_clusters(lake, clusters), Lake.open(lake)
+        opened = Lake.open(lake)
+        kept = lake_retention.kept_clusters(opened)
+        chosen = chosen_clusters(lake, clusters) if clusters or not kept else kept
         done: dict[str, Tidied] = {}
 
         def expire(cluster_id: str) -> None:

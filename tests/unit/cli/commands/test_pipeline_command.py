@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from kafka_rebalance.cli.commands.pipeline_command import _one, _sample_regularly, pipeline
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
 from kafka_rebalance.pipeline import lake_retention
-from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.pipeline.lake import Lake, clusters
 from kafka_rebalance.pipeline.sample_manifests import write_batch
 from kafka_rebalance.pipeline.schema import SampleBatch
 from kafka_rebalance.printable_text import is_printable
@@ -191,6 +191,18 @@ class TestCompact:
         ]
         assert result.stderr == "cluster b: failed (ValueError): strange rows\n"
         assert isinstance(result.exception, Permanent)
+
+    def test_a_cluster_that_is_gone(self, tmp_path: Path) -> None:
+        """Its windows expire after its samples; Jobs then have nothing to do for it, which is no failure."""
+        _three_clusters(tmp_path)
+        hour = tmp_path / f"window-manifests/cluster=c/date={NOON.date() - timedelta(days=4)}"
+        hour.mkdir(parents=True)
+        (hour / f"{NOON - timedelta(days=4):%Y%m%dT%H%M%S.%f}Z-{'0' * 32}.json").touch()
+        for windows, left in (("30d", 1), ("3d", 0)):
+            command = ["compact", "--lake", str(tmp_path), "--retention", "3d", "--windows-retention", windows]
+            CliRunner().invoke(pipeline, command, catch_exceptions=False)
+            assert clusters(Lake.open(str(tmp_path))) == ["a"]
+            assert len(list(tmp_path.glob("window-manifests/cluster=c/*/*"))) == left
 
 
 NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
