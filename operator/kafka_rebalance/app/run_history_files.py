@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 _MOST_WAITING = 100
 """Runs that are not written yet. A store that hangs costs the newer ones, not memory without end."""
 _MOST_WAITING_STEPS = 500_000
-"""Their steps, about 170 MiB. One run may have as many."""
+"""The weight of their steps, about 170 MiB. One run may have as much."""
 _MOST_STEPS_A_DAY = 2_000_000
 """Of one namespace, about 50 MB: with servers of its own it can end any number of runs, and all share the lake."""
 _STEPS_OF_A_FILE = 500
@@ -36,7 +36,7 @@ class RunHistoryFiles:
         self._place = place
         self._models = models
         self._waiting: dict[Future[None], int] = {}
-        """What is not written yet, and how many steps it has."""
+        """What is not written yet, and the weight of its steps."""
         self._day = date.min
         self._steps = Counter[str]()
         # A thread of its own: a store that hangs must not use up those of the event loop.
@@ -47,8 +47,8 @@ class RunHistoryFiles:
         """Store a record some time soon. Never raises, never waits."""
         if self._place is None:
             return
-        waiting, steps = len(self._waiting), sum(list(self._waiting.values()))
-        if waiting >= _MOST_WAITING or (waiting and steps + len(record.steps) > _MOST_WAITING_STEPS):
+        waiting, weight = len(self._waiting), max(record.weight, len(record.steps))
+        if waiting >= _MOST_WAITING or (waiting and sum(list(self._waiting.values())) + weight > _MOST_WAITING_STEPS):
             log.warning("run %s is not in the history: %d others wait for the store", record.run_id, waiting)
             return
         if not self._has_room(record):
@@ -58,7 +58,7 @@ class RunHistoryFiles:
             )
             return
         writing = self._thread.submit(self._write, self._place, record)
-        self._waiting[writing] = len(record.steps)
+        self._waiting[writing] = weight
         writing.add_done_callback(lambda written: self._waiting.pop(written, None))
 
     async def durations(self, cluster_id: str) -> DurationModel | None:

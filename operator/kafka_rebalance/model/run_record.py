@@ -1,9 +1,12 @@
 """The record of a run that has ended: its steps and their limits. It may be lost: no decision depends on it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
+
+_STEP_BYTES, _BROKER_BYTES = 200, 36
+"""About what a step and a destination need in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,11 @@ class StepRecord:
     copies_in: int
     copies_out: int
 
+    @property
+    def weight(self) -> int:
+        """How many steps of one copy need as much memory: servers may claim long names and lists."""
+        return 1 + (len(self.tp.topic) + _BROKER_BYTES * len(self.destinations)) // _STEP_BYTES
+
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
@@ -36,7 +44,7 @@ class RunRecord:
     ``outcome``: how it ended, ``Unknown`` if that was not seen. ``complete``: this operator has seen all of it; of a
     run that began before the operator started, the steps before that are missing. ``active_seconds``: from the first
     call on, without the time in which a pause, a window or the health gate held it at rest. ``limits_changed``: R, P or
-    L were another at some time than those given, which are the last ones.
+    L were another at some time than those given, which are the last ones. ``weight``: of all steps; 0: not known.
     """
 
     cluster_id: str
@@ -54,3 +62,4 @@ class RunRecord:
     parallel_leader_movements: int
     limits_changed: bool
     steps: tuple[StepRecord, ...]
+    weight: int = field(default=0, compare=False)

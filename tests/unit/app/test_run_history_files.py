@@ -129,6 +129,22 @@ async def test_long_runs_that_wait_do_not_fill_the_memory(
     await files.close()
 
 
+async def test_long_steps_that_wait_do_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A step with many destinations needs as much memory as twenty others."""
+    monkeypatch.setattr(run_history_files, "_MOST_WAITING_STEPS", 30)
+    answers = threading.Event()
+    files = RunHistoryFiles(str(tmp_path))
+    monkeypatch.setattr(files, "_write", lambda *_: answers.wait(60))
+    with caplog.at_level(logging.WARNING):
+        for number in range(3):
+            files.keep(replace(record(f"run-{number}"), weight=20))
+    assert len(caplog.messages) == 2
+    answers.set()
+    await files.close()
+
+
 async def test_a_long_run_is_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The operator serves other namespaces in the same memory."""
     monkeypatch.setattr(run_history, "_PIECE", 2)

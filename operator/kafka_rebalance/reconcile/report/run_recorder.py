@@ -26,8 +26,8 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 log = logging.getLogger(__name__)
 
 MAX_STEPS = 500_000
-"""The maximum number of recorded steps of all open runs of a cluster, about 170 MiB. The record of a longer run is not
-complete."""
+"""The maximum weight of the recorded steps of all open runs of a cluster, about 170 MiB. The record of a longer run is
+not complete."""
 INLINE_STEPS = 20_000
 """The same for the cluster of an inline connection, whose servers can show copies that begin and end in each round."""
 _READ_EVERY_SECONDS = 600.0
@@ -81,12 +81,13 @@ class _Trace:
     limits_changed: bool = False
     open: dict[TopicPartition, _OpenStep] = field(default_factory=dict)
     steps: list[StepRecord] = field(default_factory=list)
+    weight: int = 0
 
 
 class RunRecorder:
     """The traces of the open runs of one cluster. A record of each is kept when it has ended.
 
-    ``most``: the steps of all of them that are kept in memory.
+    ``most``: the weight of the steps of all of them that are kept in memory.
     """
 
     def __init__(self, cluster_id: str, clock: Clock, history: RunHistory, most: int = MAX_STEPS) -> None:
@@ -96,7 +97,7 @@ class RunRecorder:
         self.most = most
         self._since = clock.now()
         self._traces: dict[str, _Trace] = {}
-        self._kept_steps = 0
+        self._kept_weight = 0
         self._given_up: set[str] = set()
         self._durations: DurationModel | None = None
         self._reading: asyncio.Task[DurationModel | None] | None = None
@@ -166,7 +167,7 @@ class RunRecorder:
 
     def _forget(self, run_id: str) -> None:
         if (trace := self._traces.pop(run_id, None)) is not None:
-            self._kept_steps -= len(trace.steps)
+            self._kept_weight -= trace.weight
 
     def _begin(self, trace: _Trace, tp: TopicPartition, cluster: ClusterState, now: datetime) -> bool:
         """Whether it is a step that copies."""
@@ -195,26 +196,26 @@ class RunRecorder:
             copied += max(on_disk, planned) if arrived else on_disk  # sizes are read about every two seconds
         if not copied and not step.was_seen:
             return  # the order was not carried out
-        if self._kept_steps >= self.most:
+        into = [rate for b in step.destinations if (rate := step.rates.on(b).follower) is not None]
+        ended = StepRecord(
+            tp=tp,
+            started_at=step.started_at,
+            ended_at=now,
+            bytes_copied=copied,
+            source=step.source,
+            destinations=step.destinations,
+            leader_rate=step.rates.on(step.source).leader if step.source is not None else None,
+            follower_rate=min(into, default=None),
+            rate_changed=step.rate_changed,
+            copies_in=step.copies_in,
+            copies_out=step.copies_out,
+        )
+        if self._kept_weight + ended.weight > self.most:
             trace.complete = False
             return
-        self._kept_steps += 1
-        into = [rate for b in step.destinations if (rate := step.rates.on(b).follower) is not None]
-        trace.steps.append(
-            StepRecord(
-                tp=tp,
-                started_at=step.started_at,
-                ended_at=now,
-                bytes_copied=copied,
-                source=step.source,
-                destinations=step.destinations,
-                leader_rate=step.rates.on(step.source).leader if step.source is not None else None,
-                follower_rate=min(into, default=None),
-                rate_changed=step.rate_changed,
-                copies_in=step.copies_in,
-                copies_out=step.copies_out,
-            )
-        )
+        self._kept_weight += ended.weight
+        trace.weight += ended.weight
+        trace.steps.append(ended)
 
     def _record(self, trace: _Trace) -> RunRecord:
         now, record = self._clock.now(), trace.rebalance.record
@@ -240,6 +241,7 @@ class RunRecorder:
             parallel_leader_movements=leaders,
             limits_changed=trace.limits_changed,
             steps=tuple(trace.steps),
+            weight=trace.weight,
         )
 
 

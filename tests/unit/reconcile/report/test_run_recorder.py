@@ -16,7 +16,14 @@ from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatu
 from kafka_rebalance.execution.steps import Alter
 from kafka_rebalance.model.duration_model import DurationModel
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.report.run_recorder import INLINE_STEPS, MAX_STEPS, NO_HISTORY, RunRecorder
+from kafka_rebalance.reconcile.report.run_recorder import (
+    INLINE_STEPS,
+    MAX_STEPS,
+    NO_HISTORY,
+    RunRecorder,
+    _OpenStep,
+    _Trace,
+)
 
 
 async def ended(operator: WalkedOperator):
@@ -128,7 +135,20 @@ class TestNotAll:
         recorder.most = 1
         record = await ended(operator)
         assert (len(record.steps), record.complete) == (1, False)
-        assert recorder._kept_steps == 0
+        assert recorder._kept_weight == 0
+
+    def test_long_steps_count_for_more(self):
+        """A server may show copies to 100 brokers, and topics with long names: 4 KB each."""
+        tps = [TopicPartition("t" * 249, number) for number in range(5)]
+        unknown = SimpleNamespace(on=lambda broker: SimpleNamespace(leader=None, follower=None))
+        step = _OpenStep(NOON, BrokerId(1), replicas_of(*range(97)), unknown, was_seen=True)
+        record = SimpleNamespace(loaded_run=None)
+        trace = _Trace(SimpleNamespace(record=record), None, True, 0.0, (1, 1, 1), open=dict.fromkeys(tps, step))
+        recorder = RunRecorder("c", StoppedClock(), NO_HISTORY, most=40)
+        for tp in tps:
+            recorder._end(trace, tp, ClusterState("c", {}, {}), {}, NOON)
+        assert (len(trace.steps), trace.complete) == (2, False)
+        assert trace.weight == sum(step.weight for step in trace.steps) <= 40
 
     async def test_the_servers_of_an_inline_connection_have_a_lower_limit(self, world):
         """A namespace may have 20 such clusters."""
