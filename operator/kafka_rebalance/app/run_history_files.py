@@ -17,10 +17,11 @@ _MOST_WAITING = 100
 """Runs that are not written yet. A store that hangs costs the newer ones, not memory without end."""
 _MOST_WAITING_STEPS = 500_000
 """The weight of their steps, about 170 MiB. One run may have as much."""
-_MOST_STEPS_A_DAY = 2_000_000
-"""Of one namespace, about 50 MB: with servers of its own it can end any number of runs, and all share the lake."""
-_STEPS_OF_A_FILE = 500
-"""A file without steps is as large as this number of steps."""
+_MOST_BYTES_A_DAY = 50 << 20
+"""Of one namespace, about 2,000,000 steps: with servers of its own it can end any number of runs, and all share the
+lake. Names and lists that servers claim can take 600 bytes of a step."""
+_FILE_BYTES = 12 << 10
+"""Any file counts as one of this size."""
 _CLOSE_SECONDS = 5.0
 _READ_SECONDS = 60.0
 
@@ -38,7 +39,8 @@ class RunHistoryFiles:
         self._waiting: dict[Future[None], int] = {}
         """What is not written yet, and the weight of its steps."""
         self._day = date.min
-        self._steps = Counter[str]()
+        self._bytes = Counter[str]()
+        """By namespace, what was written on that day. Only the thread changes it."""
         # A thread of its own: a store that hangs must not use up those of the event loop.
         self._thread = ThreadPoolExecutor(1, "run-history")
         self._reader = ThreadPoolExecutor(1, "durations")
@@ -50,12 +52,6 @@ class RunHistoryFiles:
         waiting, weight = len(self._waiting), max(record.weight, len(record.steps))
         if waiting >= _MOST_WAITING or (waiting and sum(list(self._waiting.values())) + weight > _MOST_WAITING_STEPS):
             log.warning("run %s is not in the history: %d others wait for the store", record.run_id, waiting)
-            return
-        if not self._has_room(record):
-            log.warning(
-                "run %s is not in the history: namespace %s had %d steps today, the most that are kept of a namespace",
-                *(record.run_id, record.namespace, self._steps[record.namespace]),
-            )
             return
         writing = self._thread.submit(self._write, self._place, record)
         self._waiting[writing] = weight
@@ -85,24 +81,28 @@ class RunHistoryFiles:
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._reader.shutdown(wait=False, cancel_futures=True)
 
-    def _has_room(self, record: RunRecord) -> bool:
-        """Counts the run if its namespace has not written too much on that day."""
+    def _room(self, record: RunRecord) -> int:
+        """How many bytes its namespace may still write on that day."""
         if record.ended_at.date() != self._day:
-            self._day, self._steps = record.ended_at.date(), Counter()
-        cost = len(record.steps) + _STEPS_OF_A_FILE
-        if self._steps[record.namespace] + cost > _MOST_STEPS_A_DAY:
-            return False
-        self._steps[record.namespace] += cost
-        return True
+            self._day, self._bytes = record.ended_at.date(), Counter()
+        return _MOST_BYTES_A_DAY - self._bytes[record.namespace]
 
     def _write(self, place: str, record: RunRecord) -> None:
         # Imported where it is used: an operator without a history does not pay for pyarrow.
         from kafka_rebalance.storage.locations import open_location, without_credentials
-        from kafka_rebalance.storage.run_history import write_run
+        from kafka_rebalance.storage.run_history import packed_run, store_run
 
         name = f"{record.namespace}/{record.name}"
         try:
-            path = write_run(open_location(place), record)
+            packed = packed_run(record) if (room := self._room(record)) > 0 else b""
+            if not packed or max(len(packed), _FILE_BYTES) > room:
+                log.warning(
+                    "run %s is not in the history: namespace %s may write %d MiB a day, and has written %d",
+                    *(record.run_id, record.namespace, _MOST_BYTES_A_DAY >> 20, self._bytes[record.namespace] >> 20),
+                )
+                return
+            self._bytes[record.namespace] += max(len(packed), _FILE_BYTES)
+            path = store_run(open_location(place), record, packed)
             log.info("%s: %d steps of its run are in %s", name, len(record.steps), path)
         except RebalanceError as error:
             log.warning("%s: its run is not in the history: %s", name, error.message)

@@ -54,15 +54,26 @@ SCHEMA = pa.schema(
 
 def write_run(location: Location, record: RunRecord) -> str:
     """Store the run; the path of its file. OSError if the store does not take it."""
-    end = record.ended_at.astimezone(UTC)
-    name = f"{end.strftime('%Y%m%dT%H%M%SZ')}-{quote(record.run_id, safe='')}.parquet"
-    path = f"steps/cluster={quote(record.cluster_id, safe='')}/date={end.date().isoformat()}/{name}"
+    return store_run(location, record, packed_run(record))
+
+
+def packed_run(record: RunRecord) -> bytes:
+    """The content of the run's file."""
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, SCHEMA, compression="zstd") as writer:
         for begin in range(0, len(record.steps), _PIECE):
             rows = _rows(record, record.steps[begin : begin + _PIECE])
             writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
-    write_whole(location.filesystem, f"{location.root}/{path}", sink.getvalue().to_pybytes())
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def store_run(location: Location, record: RunRecord, packed: bytes) -> str:
+    """Store what `packed_run` has made of the run; the path of the file. OSError if the store does not take it."""
+    end = record.ended_at.astimezone(UTC)
+    name = f"{end.strftime('%Y%m%dT%H%M%SZ')}-{quote(record.run_id, safe='')}.parquet"
+    path = f"steps/cluster={quote(record.cluster_id, safe='')}/date={end.date().isoformat()}/{name}"
+    write_whole(location.filesystem, f"{location.root}/{path}", packed)
     return path
 
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
+import string
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -159,7 +161,7 @@ async def test_one_namespace_does_not_fill_the_lake(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Servers of its own may let it end any number of runs. The others, and its runs of the next day, are kept."""
-    monkeypatch.setattr(run_history_files, "_MOST_STEPS_A_DAY", 3 * run_history_files._STEPS_OF_A_FILE)
+    monkeypatch.setattr(run_history_files, "_MOST_BYTES_A_DAY", 2 * run_history_files._FILE_BYTES)
     files = RunHistoryFiles(str(tmp_path))
     with caplog.at_level(logging.WARNING):
         for number in range(5):
@@ -175,6 +177,20 @@ async def test_one_namespace_does_not_fill_the_lake(
     ]
     assert len(caplog.messages) == 3
     assert "namespace kafka" in caplog.messages[0]
+
+
+async def test_steps_that_take_much_count_for_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers may claim names of 249 characters and lists of 100 brokers, which no compression makes smaller."""
+    monkeypatch.setattr(run_history_files, "_MOST_BYTES_A_DAY", 100_000)
+    rng, files = random.Random(1), RunHistoryFiles(str(tmp_path))
+    for number in range(3):
+        tps = [TopicPartition("".join(rng.choices(string.ascii_letters, k=249)), 0) for _ in range(120)]
+        steps = [replace(STEP, tp=tp, destinations=replicas_of(*rng.sample(range(2**31 - 1), 97))) for tp in tps]
+        files.keep(replace(record(f"run-{number}"), steps=tuple(steps)))
+    await files.close()
+    (path,) = _files(tmp_path)
+    assert path.stem.endswith("-run-0")
+    assert 50_000 < path.stat().st_size < 100_000
 
 
 async def test_without_a_place_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
