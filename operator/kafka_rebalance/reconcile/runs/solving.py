@@ -8,7 +8,8 @@ cache). The process is killed when its plan is no longer needed.
 The servers of an inline connection can claim many brokers, long replica lists and any number of replicas in a log dir.
 A plan for these can take hours and gigabytes, but the threads of the event loop and the memory of the container serve
 all clusters. So for an inline connection only small plans are made in a thread, a process has limits of memory and
-time, and only one runs at a time (`namespace_turns`).
+time, and only one runs at a time (`namespace_turns`). The process of a KafkaConnection gets what is free in the
+container: a spec that asks for 300 replicas of each partition takes gigabytes in a large cluster.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.problem.request import PlanRequest
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.runs.container_memory import free_bytes
 from kafka_rebalance.reconcile.runs.log_dir_search import DirAnswer, DirQuestion, answers_to, size_of
 from kafka_rebalance.reconcile.runs.plan_transport import (
     read_answer,
@@ -55,6 +57,9 @@ _PARTITION_BYTES = 1024
 """Added to the memory limit for each partition."""
 _COMPILER_BYTES = 128 * 2**20
 """Added to the memory limit of a plan by load: compiling its loops takes 294 MiB if they are not in the cache."""
+_FREE_SHARE = 0.75
+"""The share of what is free in the container that a plan for a KafkaConnection may take, not less than
+``_MEMORY_BYTES``."""
 _LONGEST_SECONDS = 180.0
 """Time limit of a plan for an inline connection. The plans of other inline connections wait meanwhile."""
 _RETRY_SECONDS = 60.0
@@ -66,7 +71,8 @@ async def run_planner(request: PlanRequest, turn: AbstractAsyncContextManager[No
     """Make the plan. May be cancelled.
 
     Refused if the planner refuses the request; Transient("PlanningFailed") if its process dies or exceeds its limits.
-    ``turn``: held while a process plans for servers that are not trusted; that process has limits. None: no limits.
+    ``turn``: held while a process plans for servers that are not trusted; that process has limits. None: it may take
+    what is free in the container.
     """
     if _easy(request, 1 if turn is None else _UNTRUSTED):
         return await asyncio.to_thread(plan, request)
@@ -98,11 +104,13 @@ async def _answer_of_process(
     ``most``: the bytes that a process with a ``turn`` may use.
     """
     if turn is None:
-        return await _asked(kind, question, what, 0)
+        free = await asyncio.to_thread(free_bytes)
+        share = 0 if free is None else max(_MEMORY_BYTES, int(_FREE_SHARE * free))
+        return await _asked(kind, question, what, share, "of what the container has left")
     async with turn:
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
-                return await _asked(kind, question, what, most)
+                return await _asked(kind, question, what, most, "for an inline connection")
         except TimeoutError:
             message = f"planning {what} took more than {_LONGEST_SECONDS:.0f} s"
             raise _failed(f"{message}, the limit for an inline connection") from None
@@ -118,10 +126,10 @@ def _failed(message: str) -> Transient:
     return Transient(Reason.PLANNING_FAILED, message, retry_after=_RETRY_SECONDS)
 
 
-async def _asked(kind: str, question: Callable[[], bytes], what: str, most: int) -> bytes:
+async def _asked(kind: str, question: Callable[[], bytes], what: str, most: int, why: str) -> bytes:
     """The answer of a new process.
 
-    ``most``: memory limit in bytes in addition to the memory at its start; 0: no limit.
+    ``most``: memory limit in bytes in addition to the memory at its start; 0: no limit. ``why``: it has this one.
     """
     data = await asyncio.to_thread(question)
     process = await asyncio.create_subprocess_exec(
@@ -139,7 +147,7 @@ async def _asked(kind: str, question: Callable[[], bytes], what: str, most: int)
             await process.wait()
     if process.returncode:
         how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
-        limit = f" (the limit for an inline connection is {most >> 20} MiB)" if most else ""
+        limit = f" (the limit {why} is {most >> 20} MiB)" if most else ""
         raise _failed(f"planning {what} ended with {how}: short of memory{limit}, or see the log above")
     return answer
 

@@ -119,11 +119,18 @@ class TestProcess:
         monkeypatch.setattr(solving, "_PARTITION_BYTES", 1)
         assert (await run_planner(on(1_000, request(1_000)), None)).partitions
 
+    async def test_takes_no_more_than_the_container_has_left(self, monkeypatch):
+        """A spec may ask for 300 replicas of each partition. The kernel may end the operator if memory runs out."""
+        monkeypatch.setattr(solving, "free_bytes", lambda: 1 << 20)
+        monkeypatch.setattr(solving, "_MEMORY_BYTES", 1 << 20)
+        with pytest.raises(Transient, match=r"short of memory .the limit of what the container has left is 1 MiB"):
+            await run_planner(on(300, replace(request(20_000), replication_factor=100)), None)
+
     async def test_has_memory_to_compile(self, monkeypatch):
         """Without a cache each process compiles the loops of a plan by load, which takes 294 MiB, for any cluster."""
         limits = []
 
-        async def asked(_kind, _question, _what, most):
+        async def asked(_kind, _question, _what, most, _why):
             limits.append(most >> 20)
             return write_answer(plan(request()))
 
