@@ -60,6 +60,8 @@ _COMPILER_BYTES = 128 * 2**20
 _FREE_SHARE = 0.75
 """The share of what is free in the container that a plan for a KafkaConnection may take, not less than
 ``_MEMORY_BYTES``."""
+_granted: list[int] = []
+"""What processes that are planning now may take: a process that has just started uses little of it."""
 _LONGEST_SECONDS = 180.0
 """Time limit of a plan for an inline connection. The plans of other inline connections wait meanwhile."""
 _RETRY_SECONDS = 60.0
@@ -105,8 +107,12 @@ async def _answer_of_process(
     """
     if turn is None:
         free = await asyncio.to_thread(free_bytes)
-        share = 0 if free is None else max(_MEMORY_BYTES, int(_FREE_SHARE * free))
-        return await _asked(kind, question, what, share, "of what the container has left")
+        share = 0 if free is None else max(_MEMORY_BYTES, int(_FREE_SHARE * (free - sum(_granted))))
+        _granted.append(share)
+        try:
+            return await _asked(kind, question, what, share, "of what the container has left")
+        finally:
+            _granted.remove(share)
     async with turn:
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
