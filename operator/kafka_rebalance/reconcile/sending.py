@@ -1,7 +1,8 @@
 """Chooses the calls of a round and sends them. Each call is based on a reading of this round.
 
 Calls without a copy are sent first, and their effects are read at once, so that an election, the drop after it and the
-next copy do not take three rounds. Copies are chosen and sent last, once their throttle is in place.
+next copy do not take three rounds. Copies are chosen and sent last, once their throttle is in place. While very many
+partitions are in flight, some rounds send no copies (``decide.copy_pace``).
 """
 
 import asyncio
@@ -20,10 +21,12 @@ from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
 from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
 from kafka_rebalance.reconcile.act.turns import Turns
+from kafka_rebalance.reconcile.decide.copy_pace import LastCopies
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.replanning import lost_and_all, replanning_for_drift
 from kafka_rebalance.reconcile.decide.step_orders import (
     choice_for,
+    further_called,
     named_by,
     orders_within,
     orders_without,
@@ -73,6 +76,7 @@ class Sending:
         self._submitting = Submitting(admin, rebalances, lifecycle, stores, clock)
         self.sent_at = float("-inf")
         """When something was sent last, by the monotonic clock."""
+        self._last_copies: LastCopies | None = None
 
     def judge(self, rebalance: Rebalance, look: Look) -> None:
         """Judge the partitions, and plan again if other tools have made too many moves of the plan void."""
@@ -93,14 +97,15 @@ class Sending:
         long = copying or sum(len(r.record.moves) for r in running) >= MANY
         return await asyncio.to_thread(choice) if long else choice()
 
-    async def _choose(self, running: list[Rebalance], look: Look) -> dict[str, Orders]:
-        """All calls, and note what they hold back."""
-        orders = await self._chosen(running, look, copying=True)
+    async def _choose(self, running: list[Rebalance], look: Look, *, copying: bool) -> dict[str, Orders]:
+        """The calls, as in ``_chosen``; note which copies are held back, if these are chosen."""
+        orders = await self._chosen(running, look, copying=copying)
         for rebalance in running:
             found = orders[rebalance.uid]
-            rebalance.assessment = replace(
-                rebalance.assessment, no_room=found.no_room, list_full=found.list_full, at_limit=found.at_limit
-            )
+            if copying:
+                rebalance.assessment = replace(
+                    rebalance.assessment, no_room=found.no_room, list_full=found.list_full, at_limit=found.at_limit
+                )
             rebalance.assessment = await self._judges.log_dirs_judged(rebalance, look.log_dirs)
         return orders
 
@@ -111,7 +116,7 @@ class Sending:
         elections) are sent at once, while the last reading is still valid, and so is what follows them: they end at
         once, so they take no room from copies. Copies are chosen after that, and sent once throttled.
         """
-        cluster, sent, acting = look.observation.cluster, False, []
+        cluster, acting = look.observation.cluster, []
         for rebalance in self._turns.of("cordon", running):
             async with self._lifecycle.problems_of(rebalance, "cordon"):
                 alive = info.brokers.keys() - self._throttle.left_cordons
@@ -120,35 +125,70 @@ class Sending:
         self._submitting.begin_round()
         for rebalance in running:
             rebalance.assessment = replace(rebalance.assessment, sent=frozenset())
+        acting, orders, look, sent = await self._act_at_once(running, acting, look)
+        await asyncio.sleep(0)  # the throttle is a slice of its own
+        acting = self._served(acting)  # one that comes back later in the round has no throttle yet
+        uncovered = await self._throttle_before_copies({r.uid: orders[r.uid] for r in acting}, look)
+        sent = await self._send_copies(acting, orders, cluster, uncovered) or sent
+        for rebalance in running:
+            doubted, refused = self._submitting.doubted(rebalance), self._submitting.refusals(rebalance)
+            rebalance.assessment = replace(rebalance.assessment, doubted=doubted, refused=refused)
+        in_turn = self._turns.of("log dirs", self._served(acting))
+        return await self._log_dirs.move(in_turn, running, look.log_dirs, cluster, self._throttle) or sent
+
+    async def _act_at_once(
+        self, running: list[Rebalance], acting: list[Rebalance], look: Look
+    ) -> tuple[list[Rebalance], dict[str, Orders], Look, bool]:
+        """Send the calls without a copy and those that follow them, then choose copies, unless they may wait.
+
+        Returns the rebalances that may go on, their orders, the last reading, and whether anything was sent.
+        """
+        cluster, sent = look.observation.cluster, False
         chosen = await self._chosen(running, look, copying=False)
         asked = {r.uid: found for r in acting if named_by(found := chosen[r.uid])}
         orders, look = await self._confirm(running, asked, look)
         acting = [r for r in acting if r.uid in orders or r.uid not in asked]
         acting, called = await self._send_at_once(acting, orders, cluster)
+        copying = not self._copies_may_wait(len(cluster.brokers))
         for further in range(_FURTHER_CALLS, -1, -1):
             sent = sent or bool(called)
-            orders, look = await self._follow(running, acting, orders, look, called)
+            ended = not any(further_called(r, orders[r.uid], called[r.uid]) for r in acting if r.uid in called)
+            if ended and not copying:
+                return acting, {r.uid: Orders() for r in acting}, look, sent
+            orders, look = await self._follow(running, acting, orders, look, called, copying=copying)
             acting = [r for r in acting if r.uid in orders]
             following = [r for r in acting if r.uid in called] if further else []
             now = {r.uid: orders_within(orders[r.uid], called[r.uid]) for r in following}
             _, called = await self._send_at_once(following, now, cluster)
             if not called:
                 break
-        await asyncio.sleep(0)  # the throttle is a slice of its own
-        acting = self._served(acting)  # one that comes back later in the round has no throttle yet
-        uncovered = await self._throttle_before_copies({r.uid: orders[r.uid] for r in acting}, cluster)
+        return acting, orders, look, sent
+
+    def _copies_may_wait(self, brokers: int) -> bool:
+        now, in_flight = self._clock.monotonic(), len(self._observer.in_flight)
+        return self._last_copies is not None and self._last_copies.may_wait(now, in_flight, brokers)
+
+    async def _send_copies(
+        self,
+        acting: list[Rebalance],
+        orders: Mapping[str, Orders],
+        cluster: ClusterState,
+        uncovered: frozenset[tuple[str, str]] | None,
+    ) -> bool:
+        """Send the copies that are throttled; whether there were any. ``uncovered``: as for ``copies``."""
+        waiting = sum(len(copies(orders[r.uid], cluster, ()).alters) for r in acting)
+        last, self._last_copies = self._last_copies, None
+        before, sent = len(self._observer.in_flight), 0
         for rebalance in self._turns.of("copies", acting):
             if self._submitting.refused(rebalance):
                 continue
             covered = copies(orders[rebalance.uid], cluster, uncovered)
             await self._log_dirs.place(rebalance, covered, cluster)
             if await self._submitting.submit(rebalance, covered, cluster):
-                sent, self.sent_at = True, self._clock.monotonic()
-        for rebalance in running:
-            doubted, refused = self._submitting.doubted(rebalance), self._submitting.refusals(rebalance)
-            rebalance.assessment = replace(rebalance.assessment, doubted=doubted, refused=refused)
-        in_turn = self._turns.of("log dirs", self._served(acting))
-        return await self._log_dirs.move(in_turn, running, look.log_dirs, cluster, self._throttle) or sent
+                sent, self.sent_at = sent + len(covered.alters), self._clock.monotonic()
+        if sent == waiting:
+            self._last_copies = LastCopies(self._clock.monotonic(), before + sent) if sent else last
+        return sent > 0
 
     async def _send_at_once(
         self, confirmed: list[Rebalance], orders: dict[str, Orders], cluster: ClusterState
@@ -174,6 +214,8 @@ class Sending:
         orders: dict[str, Orders],
         look: Look,
         called: dict[str, set[TopicPartition]],
+        *,
+        copying: bool,
     ) -> tuple[dict[str, Orders], Look]:
         """Read the effects of these calls, and choose again. A partition without an effect yet gets no further call."""
         before = {r.uid: r.assessment.statuses.by_partition for r in running}
@@ -184,7 +226,7 @@ class Sending:
         for rebalance in running:
             self.judge(rebalance, look)
         await asyncio.sleep(0)  # to judge and to choose are two slices
-        orders = await self._choose(running, look)
+        orders = await self._choose(running, look, copying=copying)
         for rebalance in acting:
             now, then = rebalance.assessment.statuses.by_partition, before[rebalance.uid]
             same = {tp for tp in called.get(rebalance.uid, ()) if now.get(tp) == then[tp]}
@@ -226,16 +268,14 @@ class Sending:
     def _served(self, rebalances: Iterable[Rebalance]) -> list[Rebalance]:
         return [r for r in rebalances if is_served(r, self._rebalances)]
 
-    async def _throttle_before_copies(
-        self, orders: dict[str, Orders], cluster: ClusterState
-    ) -> frozenset[tuple[str, str]] | None:
+    async def _throttle_before_copies(self, orders: dict[str, Orders], look: Look) -> frozenset[tuple[str, str]] | None:
         """Extend the throttle to what is about to be copied; returns the replicas that it does not cover yet.
 
         For that, reassignments are listed again: the throttle must cover everything in flight right before a copy is
-        sent, also what other tools have started.
+        sent, also what other tools have started. The listing of the last reading is enough where nothing limits these.
         """
-        opened = opened_of(self._rebalances)
-        await self._throttle.look(opened, cluster)
+        opened, cluster = opened_of(self._rebalances), look.observation.cluster
+        await self._throttle.look(opened, cluster, look.listed)
         submitted = {uid: order.alters for uid, order in orders.items()}
         extended = await self._throttle.apply_claims(opened, cluster, submitted)
         for rebalance in opened:

@@ -9,6 +9,7 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.store import OriginStore
 from kafka_rebalance.reconcile import sending
+from kafka_rebalance.reconcile.decide import copy_pace
 
 
 async def replaced(kafka):
@@ -80,6 +81,78 @@ class TestCallsOfARound:
         operator.apply(strategy="PreferredLeaders")
         await operator.until_true(lambda: bool(tried))
         assert (tried, kafka.elected) == (["u-1"], [])
+
+
+class TestWhileVeryManyAreInFlight:
+    """Most rounds send no copies then, so they need half the requests."""
+
+    @staticmethod
+    async def full(monkeypatch, to):
+        """Of 80 partitions, 40 of topic t are in flight, from brokers 3, which leads, and 1 to these."""
+        monkeypatch.setattr(copy_pace, "_MANY", 5)
+        monkeypatch.setattr(copy_pace, "_MANY_PER_BROKER", 0)
+        kafka = Listening((1, 2, 3), t=[[3, 1]] * 41, u=[[3, 1]] * 39)
+        operator, kafka.slow = OperatorInMemory(kafka), {2}
+        limits = {"parallelPartitionCount": 40, "parallelLeaderMovements": 40, "maxPerBroker": {"in": 99, "out": 99}}
+        rows = [(tp.topic, tp.partition, to) for tp in kafka.states]
+        operator.assign(*rows, throttle={"unlimited": True}, execution=limits)
+        await operator.until_true(lambda: len(kafka.flying) == 40)
+        kafka.heard.clear()
+        return operator, kafka
+
+    @staticmethod
+    def arrive(kafka, count):
+        for tp in [tp for tp, state in kafka.states.items() if state.in_flight][:count]:
+            kafka._complete(tp)
+        kafka.altered.clear()
+
+    async def test_arrived_copies_are_replaced_together(self, monkeypatch):
+        """Once a tenth of them has arrived. The calls that end a step do not wait, and are not read again."""
+        operator, kafka = await self.full(monkeypatch, [3, 2])
+        self.arrive(kafka, 3)
+        await operator.round()
+        assert (len(kafka.altered), len(kafka.flying)) == (3, 37)
+        assert kafka.heard == ["list", "read", "call"]
+        self.arrive(kafka, 1)
+        await operator.round()
+        assert (len(kafka.altered), len(kafka.flying)) == (5, 40)
+
+    async def test_none_waits_longer_than_three_seconds(self, monkeypatch):
+        operator, kafka = await self.full(monkeypatch, [3, 2])
+        self.arrive(kafka, 1)
+        for in_flight in (39, 39, 40):
+            await operator.round()
+            assert len(kafka.flying) == in_flight
+
+    async def test_the_drop_after_an_election_does_not_wait(self, monkeypatch):
+        operator, kafka = await self.full(monkeypatch, [2, 3])
+        self.arrive(kafka, 1)
+        await operator.round()
+        assert (kafka.elected, kafka.altered) == (["t-0"], [("t-0", [2, 3])])
+        assert len(kafka.flying) == 39
+
+    async def test_copies_that_could_not_be_sent_do_not_wait_for_others(self, monkeypatch):
+        """The list of one of two topics could not be changed."""
+        operator, kafka = await self.full(monkeypatch, [3, 2])
+        operator.edit(throttle={"leaderRate": "1Mi", "followerRate": "1Mi"})
+        self.arrive(kafka, 2)
+        for _ in range(2):
+            await operator.round()
+        alter, choice_for, chosen = kafka.alter_topic_configs, sending.choice_for, []
+
+        async def refuses(changes):
+            return await alter({topic: of for topic, of in changes.items() if topic != "u"}) | {"u": "not now"}
+
+        def noted(*arguments, copying):
+            chosen.append(copying)
+            return choice_for(*arguments, copying=copying)
+
+        kafka.alter_topic_configs = refuses
+        await operator.round()
+        assert len(kafka.flying) == 39
+        monkeypatch.setattr(sending, "choice_for", noted)
+        await operator.round()
+        assert chosen == [False, True]
 
 
 class Listening(KafkaInMemory):

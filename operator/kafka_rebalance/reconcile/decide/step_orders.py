@@ -159,6 +159,15 @@ def named_by(orders: Orders) -> Collection[TopicPartition]:
     return (*orders.cancels, *orders.alters, *orders.elections)
 
 
+def further_called(rebalance: RebalanceView, orders: Orders, called: Collection[TopicPartition]) -> bool:
+    """Whether a call of the round may be followed by another one: not all were the last ones of their partitions."""
+    run = rebalance.record.loaded_run
+    if run is None:
+        return False
+    goals = run.starts if going_back(rebalance) else run.goals
+    return any(orders.alters.get(tp) != goals.get(tp) for tp in called)
+
+
 def orders_where(orders: Orders, holds: Callable[[TopicPartition], bool]) -> Orders:
     """The orders for the partitions of which this holds."""
     return replace(

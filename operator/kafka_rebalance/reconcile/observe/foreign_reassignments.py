@@ -8,6 +8,7 @@ from itertools import islice
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES
 from kafka_rebalance.kafka.ports import KafkaReader, Reassignment
 from kafka_rebalance.model.topology import PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reconcile.observe.observer import Listed
 from kafka_rebalance.units import few
 
 log = logging.getLogger(__name__)
@@ -16,7 +17,7 @@ ASK_AGAIN_SECONDS = 60.0
 """Between two attempts to read the configs of a topic without the right to it."""
 _MANY = 500
 _LIST_SECONDS = 5.0
-"""While rebalances move that many partitions, and nothing limits others, these are listed every few seconds."""
+"""While rebalances move that many partitions, and nothing limits others, these are listed every few seconds at most."""
 _NAMED = 3
 
 
@@ -39,13 +40,18 @@ class ForeignReassignments:
         """Nothing is reassigned by others, or no resource limits it."""
         self._listed, self.foreign, self._asked_at, self._undescribed = {}, {}, {}, set()
 
-    async def look(self, spoken_for: Collection[TopicPartition], *, limited: bool) -> None:
+    async def look(self, spoken_for: Collection[TopicPartition], last: Listed | None = None, *, limited: bool) -> None:
         """List reassignments except ``spoken_for``, those of rebalances; if ``limited``, read the partitions too.
 
-        One that is in flight and not described is as last read: an answer without it is no proof that it ended.
+        ``last``: the listing by which ``spoken_for`` was found, if there is one. It is used where listings may be some
+        seconds old. One that is in flight and not described is as last read: an answer without it is no proof that it
+        ended.
         """
         now, every = self._monotonic(), self._listed
-        if limited or len(spoken_for) < _MANY or now - self._listed_at >= _LIST_SECONDS:
+        often = limited or len(spoken_for) < _MANY
+        if not often and last is not None:
+            every, self._listed_at = last, now
+        elif often or now - self._listed_at >= _LIST_SECONDS:
             every, self._listed_at = await self._admin.list_reassignments(), now
         listed = {tp: row for tp, row in every.items() if tp not in spoken_for}
         if not listed or not limited:

@@ -41,6 +41,7 @@ from kafka_rebalance.reconcile.decide.throttle_claims import (
     throttle_claim_name,
 )
 from kafka_rebalance.reconcile.observe.foreign_reassignments import ForeignReassignments
+from kafka_rebalance.reconcile.observe.observer import Listed
 from kafka_rebalance.reconcile.report.engine_samples import ThrottleFigures
 from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, BrokerThrottleRow, SideRow, ThrottleView
 from kafka_rebalance.reconcile.state.assessment import ThrottleFindings
@@ -188,8 +189,8 @@ class ClusterThrottle:
                 under_way=under_way,
             )
 
-    async def look(self, rebalances: Iterable[Rebalance], cluster: ClusterState) -> None:
-        """Find reassignments without a rebalance: of other tools, of resources not seen yet, or not readable."""
+    async def look(self, rebalances: Iterable[Rebalance], cluster: ClusterState, listed: Listed | None = None) -> None:
+        """Find reassignments of other tools, of resources not seen yet, or not readable. ``listed``: in this round."""
         if self.problem is not None or (self._idle(cluster.brokers) and not self.limits_others):
             self._others.forget()
             return
@@ -198,7 +199,7 @@ class ClusterThrottle:
         ]
         in_flight = {tp for assessment in copying for tp in partitions_to_read(assessment)}
         spoken_for = {tp for tp in in_flight if tp in cluster.partitions and cluster.partitions[tp].in_flight}
-        await self._others.look(spoken_for, limited=self.limits_others)
+        await self._others.look(spoken_for, listed, limited=self.limits_others)
 
     async def keep(self, opened: Sequence[Rebalance], info: ClusterInfo, read_sizes: ReadSizes) -> ThrottleRound:
         """Apply the claims of the opened runs while none of them is served: what they have in flight goes on."""

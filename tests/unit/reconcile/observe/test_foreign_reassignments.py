@@ -44,6 +44,13 @@ class TestWhileMuchMoves:
         await others.look({OURS}, limited=False)
         assert (controller.listings, others.unaccounted) == (2, {})
 
+    async def test_by_the_listing_of_a_reading_if_there_is_one(self, controller, others):
+        """It was made in the same round, so it is newer than the own one would be."""
+        await others.look({OURS}, limited=False)
+        for controller.time, seen in ((1.0, {}), (9.0, {OURS: ROW, THEIRS: ROW})):
+            await others.look({OURS}, seen, limited=False)
+            assert (controller.listings, others.unaccounted.keys()) == (1, seen.keys() - {OURS})
+
     async def test_completed_reassignments_of_ours_are_not_foreign(self, others):
         """The reassignment has completed since the listing."""
         await others.look({OURS}, limited=False)
@@ -61,5 +68,5 @@ async def test_in_each_round_while_little_moves(controller, others, monkeypatch)
     """One more request does not matter then."""
     monkeypatch.setattr(foreign_reassignments, "_MANY", 2)
     await others.look({OURS}, limited=False)
-    await others.look({OURS}, limited=False)
+    await others.look({OURS}, {OURS: ROW}, limited=False)
     assert controller.listings == 2
