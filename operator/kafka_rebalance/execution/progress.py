@@ -87,7 +87,7 @@ def moves_to_lose(move: PartitionMove) -> int:
     """
     if move.planned_from == move.target and not move.elects:
         return 0
-    return max(1, sum(broker not in move.planned_from for broker in move.target))
+    return len([broker for broker in move.target if broker not in move.planned_from]) or 1
 
 
 @dataclass(frozen=True, slots=True)

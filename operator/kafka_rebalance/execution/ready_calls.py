@@ -57,7 +57,19 @@ class ReadyCalls:
         sizes: Mapping[TopicPartition, int],
     ) -> Self:
         """The ready ones of these."""
-        return cls(sizes).updated(statuses, statuses, partitions)
+        where = dict[TopicPartition, Queue | None]()
+        waiting: defaultdict[Queue, list[tuple[int, TopicPartition]]] = defaultdict(list)
+        to_rest, size_of = set[TopicPartition](), sizes.get
+        for tp, status in statuses.items():
+            where[tp] = queue = _queue_of(tp, status, partitions.get(tp))
+            if queue is not None:
+                waiting[queue].append((-size_of(tp, 0), tp))  # as by ``order``, without a call for each
+            if status.pausable and status.to_rest is not None:
+                to_rest.add(tp)
+        for rows in waiting.values():
+            rows.sort()
+        queues = {queue: tuple([tp for _, tp in rows]) for queue, rows in waiting.items()}
+        return cls(sizes, queues, where, frozenset(to_rest))
 
     def updated(
         self,

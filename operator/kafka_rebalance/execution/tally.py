@@ -201,14 +201,16 @@ class _Untouched:
         """One more."""
         forward = direction is Direction.FORWARD
         start, goal = (move.origin, move.target) if forward else (move.target, move.origin)
-        size, into = max(move.size_bytes, 0), self.into
+        size, into, new = max(move.size_bytes, 0), self.into, 0
         for broker in goal:
             if broker not in start:
-                self.replicas += 1
-                self.bytes += size
+                new += 1
                 into[broker] += size
-                if leader != _NO_LEADER:
-                    self.out_of[leader] += size
+        if new:
+            self.replicas += new
+            self.bytes += new * size
+            if leader != _NO_LEADER:
+                self.out_of[leader] += new * size
 
 
 def _share_of(

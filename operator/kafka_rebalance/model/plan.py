@@ -238,6 +238,14 @@ def joined_log_dirs(
     return {**older, **since}
 
 
+class _Texts(dict[Replicas, str]):
+    """Lists as JSON, each written once. Lists of integers print as JSON."""
+
+    def __missing__(self, replicas: Replicas) -> str:
+        text = self[replicas] = str([*replicas])
+        return text
+
+
 def plan_hash(partitions: Iterable[PlannedPartition], log_dirs: Iterable[LogDirMove] = ()) -> str:
     """The hash of the changed partitions among these, and of the log dirs; it does not depend on their order.
 
@@ -245,12 +253,11 @@ def plan_hash(partitions: Iterable[PlannedPartition], log_dirs: Iterable[LogDirM
     only a leader is elected. Then follows a line per replica with log dirs: ``["topic", 0, 4, "/data/1", "/data/2",
     "/data/1"]``, which are its broker and the log dirs before and after the plan and before the run.
     """
-    digest = hashlib.sha256()
+    digest, texts = hashlib.sha256(), _Texts()
     changed = sorted((p for p in partitions if p.current != p.target or p.elects), key=lambda p: p.tp)
     for topic, rows in groupby(changed, key=lambda p: p.tp.topic):
         name = json.dumps(topic)
-        # Lists of integers print as JSON; json.dumps of every row would take twice as long.
-        lines = (f"[{name}, {p.tp.partition}, {[*p.current]}, {[*p.target]}]\n" for p in rows)
+        lines = [f"[{name}, {p.tp.partition}, {texts[p.current]}, {texts[p.target]}]\n" for p in rows]
         digest.update("".join(lines).encode())
     for move in sorted(log_dirs, key=lambda move: move.key):
         row = [move.tp.topic, move.tp.partition, move.broker, move.before, move.after, move.origin]

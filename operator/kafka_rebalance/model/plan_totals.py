@@ -37,22 +37,23 @@ class PlanTotals:
     def of(cls, rows: Iterable[tuple[Replicas, Replicas, int]]) -> Self:
         """The present list, the target and the bytes of one replica of each partition."""
         changed = replica_moves = leader_moves = to_move = 0
-        into: defaultdict[BrokerId, int] = defaultdict(int)
         out_of: defaultdict[BrokerId, int] = defaultdict(int)
         tally: defaultdict[BrokerId, list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0, 0])
         for current, target, size in rows:
             if current == target:
                 continue
             changed += 1
+            new = 0
             for broker in target:
                 if broker not in current:
-                    replica_moves += 1
-                    to_move += size
-                    into[broker] += size
-                    out_of[current[0]] += size
+                    new += 1
                     found = tally[broker]
                     found[0] += 1
                     found[2] += size
+            if new:
+                replica_moves += new
+                to_move += new * size
+                out_of[current[0]] += new * size
             for broker in current:
                 if broker not in target:
                     found = tally[broker]
@@ -63,6 +64,7 @@ class PlanTotals:
                 for at, replicas in ((4, target), (5, current)):
                     if replicas:
                         tally[replicas[0]][at] += 1
+        into = {broker: numbers[2] for broker, numbers in tally.items() if numbers[0]}
         changes = [BrokerChange(broker, *numbers) for broker, numbers in tally.items()]
         changes.sort(key=lambda c: (-c.replicas_in - c.replicas_out, -c.leaders_in - c.leaders_out, c.broker))
-        return cls(changed, replica_moves, leader_moves, to_move, dict(into), dict(out_of), tuple(changes))
+        return cls(changed, replica_moves, leader_moves, to_move, into, dict(out_of), tuple(changes))

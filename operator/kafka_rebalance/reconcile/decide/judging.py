@@ -7,6 +7,7 @@ the partition and ``JudgeInputs`` are unchanged: of 200,000 planned partitions a
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 from kafka_rebalance.execution.alike import AlikeJudge
@@ -157,7 +158,9 @@ def judge_again(
     alike = AlikeJudge(known, direction, inputs.parallel_replicas)
     again = partitions_to_judge(before, inputs, changes)
     if again is None:
-        found = {move.tp: _status_of(move, known, inputs, alike) for move in run.moves}
+        plain = not (inputs.left_to_others or inputs.keep or inputs.ahead)
+        status_of = alike.status_of if plain else partial(_status_of, known=known, inputs=inputs, alike=alike)
+        found = {move.tp: status_of(move) for move in run.moves}
         statuses, tally, ready = Statuses.of(found, paused=inputs.paused), None, None
     else:
         moves = [run.move_of[tp] for tp in again if tp in run.move_of]

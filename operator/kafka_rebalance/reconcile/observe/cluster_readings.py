@@ -116,7 +116,9 @@ def _compared(
     unread: frozenset[str],
 ) -> Comparison:
     known = {tp: state for tp, state in before.items() if tp.topic in unread} if unread else {}
-    changed = set()
+    changed = set[TopicPartition]()
+    if not before:
+        known, changed, found = dict(found), set(found), {}
     for tp, state in found.items():
         old = before.get(tp)
         if old is not None and old == state:

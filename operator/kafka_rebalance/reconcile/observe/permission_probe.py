@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping
+from operator import attrgetter
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 
 ASK_AGAIN_SECONDS = 60.0
 _SOONEST_SECONDS = 5.0
+_topic_of = attrgetter("topic")
 MAX_TOPICS = 1_000
 """Of how many topics a probe asks at most: those of the first rebalances, by name."""
 
@@ -67,8 +69,11 @@ async def hidden_topics(
     """Topics on the disks of brokers that we may not describe. One that was just deleted is none."""
 
     def unknown() -> set[str]:
-        held = {tp.topic for dirs in log_dirs.values() for log_dir in dirs for tp in log_dir.replica_bytes}
-        return held - {tp.topic for tp in known}
+        held = set[str]()
+        for dirs in log_dirs.values():
+            for log_dir in dirs:
+                held.update(map(_topic_of, log_dir.replica_bytes))
+        return held.difference(map(_topic_of, known))
 
     unseen = await asyncio.to_thread(unknown)  # of a large cluster that takes a while
     if not unseen:

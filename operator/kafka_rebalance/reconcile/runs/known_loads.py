@@ -3,9 +3,9 @@
 A model is up to a day old, so a live size always wins. The model gives rates, and sizes where a broker did not answer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import LogDir
@@ -52,11 +52,13 @@ def known_loads(
 ) -> KnownLoads:
     """What is known of these partitions."""
     sizes = {}
+    on_brokers: dict[BrokerId, Callable[[TopicPartition], Any]] = {broker: of.get for broker, of in live.items()}
+    nothing = dict[TopicPartition, Any]().get
     for tp, state in partitions.items():
-        each = [of.get(tp) if (of := live.get(b)) is not None else None for b in state.replicas]
-        if state.leader in state.replicas and None not in each:  # as of most partitions
-            known = cast("list[int]", each)
-            sizes[tp] = PartitionSize(known[state.replicas.index(state.leader)], tuple(known))
+        replicas, leader = state.replicas, state.leader
+        each = tuple([on_brokers.get(b, nothing)(tp) for b in replicas])
+        if leader in replicas and None not in each:  # as of most partitions
+            sizes[tp] = PartitionSize(each[replicas.index(leader)], each)
             continue
         here = {b: live[b][tp] for b in state.replicas if b in live and tp in live[b]}
         stored = None

@@ -70,6 +70,8 @@ def with_log_dirs(
 
     Refused("InsufficientDisk") if a log dir has no room for what moves there.
     """
+    if not questions and not inputs.earlier:
+        return replace(made, log_dirs=())
     found: list[LogDirMove] = []
     leaving = _leaving(made)
     for question, answer in zip(questions, answers, strict=True):

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 
 from kafka_rebalance.api.planning_goals import planning_goals
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec, OfflinePolicy
@@ -67,7 +69,7 @@ async def make_plan(
 
 def _at_rest(selected: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
     """A list that others are changing right now has too many replicas to plan from."""
-    return {tp: state for tp, state in selected.items() if not state.in_flight}
+    return {tp: state for tp, state in selected.items() if not (state.adding or state.removing)}
 
 
 @without_collector()
@@ -79,7 +81,7 @@ def _request(
     loads: KnownLoads,
     inputs: PlanInputs,
 ) -> PlanRequest:
-    holders = frozenset(b for state in resting.values() for b in state.replicas)
+    holders = frozenset[BrokerId]().union(*{state.replicas for state in resting.values()})
     live = tuple(sorted(info.brokers.values(), key=lambda broker: broker.id))
     include, decommission = _ids(spec.brokers.include), _ids(spec.brokers.decommission)
     targets = eligible_brokers(live, include, decommission, holders)
@@ -108,22 +110,15 @@ def _partition_inputs(
     inputs: PlanInputs,
 ) -> tuple[PartitionInput, ...]:
     """The partitions with their sizes and pins, sorted; a size that is not known is 0."""
-    rows = ((tp, resting[tp], loads.sizes.get(tp, _UNKNOWN_SIZE)) for tp in sorted(resting))
-    return tuple(
-        [
-            PartitionInput(
-                tp,
-                state.replicas,
-                state.topic_id,
-                size.new_copy,
-                state.leader is not None,
-                tp.topic in inputs.pinned,
-                inputs.min_insync.get(tp.topic, 1),
-                size.replica_bytes,
-            )
-            for tp, state, size in rows
-        ]
-    )
+    found, sizes = list[PartitionInput](), loads.sizes
+    for topic, tps in groupby(sorted(resting), key=attrgetter("topic")):
+        pinned, min_insync = topic in inputs.pinned, inputs.min_insync.get(topic, 1)
+        for tp in tps:
+            state, (new_copy, replica_bytes) = resting[tp], sizes.get(tp, _UNKNOWN_SIZE)
+            led = state.leader is not None
+            row = (tp, state.replicas, state.topic_id, new_copy, led, pinned, min_insync, replica_bytes)
+            found.append(PartitionInput(*row))
+    return tuple(found)
 
 
 def _waits_for(away: Collection[BrokerId]) -> Transient:
@@ -149,13 +144,14 @@ def _completed(
     """The plan with the elections, and with what was left out of the request."""
     busy = [
         SkippedPartition(tp, Reason.WEDGED_REASSIGNMENT if selected[tp].wedged else Reason.FOREIGN_REASSIGNMENT)
-        for tp in sorted(selected.keys() - resting)
+        for tp in (sorted(selected.keys() - resting) if len(selected) > len(resting) else ())
     ]
     if request.strategy is Strategy.PREFERRED_LEADERS:
         made = replace(made, partitions=tuple(sorted((*made.partitions, *_elections(request, made, resting)))))
     staying = _left_on(decommission, request, made) if decommission else ()
     made = replace(made, skipped=(*made.skipped, *inputs.lists.skipped, *busy, *staying))
-    in_place = tuple(sorted(inputs.lists.wanted.keys() - made.about))
+    wanted = inputs.lists.wanted
+    in_place = tuple(sorted(wanted.keys() - made.about)) if wanted else ()
     return replace(made, in_place=in_place, reason=made.reason if selected else Reason.NOTHING_SELECTED)
 
 

@@ -1,12 +1,12 @@
 """The requests to a planner process and its answers, as bytes: faster and smaller than pickled instances.
 
-Partitions are sent as rows of plain values, in pieces of some thousand rows: while it reads a piece, Python's pickle
+Partitions are sent as plain values, in pieces of some thousand: while it reads a piece, Python's pickle
 keeps the interpreter's lock, so one large piece would block the event loop for seconds.
 """
 
 import pickle
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from io import BytesIO
 from itertools import islice
@@ -23,28 +23,50 @@ from kafka_rebalance.reconcile.runs.log_dir_search import DirAnswer, DirQuestion
 
 _PIECE = 2_000
 """Rows of a piece: a few milliseconds."""
-_INPUT = tuple(field.name for field in fields(PartitionInput) if field.name != "tp")
-_PLANNED = tuple(field.name for field in fields(PlannedPartition) if field.name != "tp")
+_INPUT = tuple(
+    map(attrgetter, ("tp.topic", "tp.partition", *(of.name for of in fields(PartitionInput) if of.name != "tp")))
+)
+"""Its columns."""
 
 
 def write_request(request: PlanRequest) -> bytes:
     """What `read_request` reads."""
-    return _written(replace(request, partitions=()), _INPUT, request.partitions)
+    stream, partitions = _begun(replace(request, partitions=())), request.partitions
+    for start in range(0, len(partitions), _PIECE):
+        piece = partitions[start : start + _PIECE]
+        # Columns are written in half the time of rows.
+        pickle.dump([list(map(column, piece)) for column in _INPUT], stream, pickle.HIGHEST_PROTOCOL)
+    return stream.getvalue()
 
 
 @without_collector()
 def read_request(stream: BinaryIO) -> PlanRequest:
     """The request that was written."""
     request: PlanRequest = pickle.load(stream)  # noqa: S301 - our own parent wrote it
-    rows = (PartitionInput(TopicPartition(topic, number), *rest) for topic, number, *rest in _rows(stream))
-    return replace(request, partitions=tuple(rows))
+    rows = (row for piece in _pieces(stream) for row in zip(*piece, strict=True))
+    made = (PartitionInput(TopicPartition(topic, number), *rest) for topic, number, *rest in rows)
+    return replace(request, partitions=tuple(made))
 
 
-def write_answer(made: Plan | Refused) -> bytes:
-    """What `read_answer` reads."""
+def write_answer(made: Plan | Refused, request: PlanRequest) -> bytes:
+    """What `read_answer` reads: of a partition as it was asked about, its number in the request and its target."""
     if isinstance(made, Refused):
         return pickle.dumps(made)
-    return _written(replace(made, partitions=()), _PLANNED, made.partitions)
+    numbers = {p.tp: number for number, p in enumerate(request.partitions)}
+
+    def number_of(p: PlannedPartition) -> int | None:
+        number = numbers.get(p.tp)
+        if number is None or p.elects:
+            return None
+        asked = request.partitions[number]
+        same = (p.current, p.topic_id, p.size_bytes) == (asked.replicas, asked.topic_id, asked.size_bytes)
+        return number if same else None
+
+    rows = ((p if (number := number_of(p)) is None else number, p.target) for p in made.partitions)
+    stream = _begun(replace(made, partitions=()))
+    while piece := list(islice(rows, _PIECE)):
+        pickle.dump(tuple(zip(*piece, strict=True)), stream, pickle.HIGHEST_PROTOCOL)
+    return stream.getvalue()
 
 
 @without_collector()
@@ -54,9 +76,16 @@ def read_answer(answer: bytes, request: PlanRequest) -> Plan | Refused:
     made: Plan | Refused = pickle.load(stream)  # noqa: S301 - our own process wrote it
     if isinstance(made, Refused):
         return made
-    asked = {p.tp: p for p in request.partitions}
-    share = dict[Any, Any]().setdefault
-    return replace(made, partitions=tuple(_planned(row, asked, share) for row in _rows(stream)))
+    partitions, asked, share = list[PlannedPartition](), request.partitions, dict[Any, Any]().setdefault
+    for numbers, targets in _pieces(stream):
+        for number, target in zip(numbers, targets, strict=True):
+            if isinstance(number, PlannedPartition):
+                partitions.append(number)
+            else:
+                p = asked[number]
+                planned = PlannedPartition(p.tp, p.replicas, share(target, target), p.topic_id, p.size_bytes)
+                partitions.append(planned)
+    return replace(made, partitions=tuple(partitions))
 
 
 def write_dir_questions(questions: Sequence[DirQuestion]) -> bytes:
@@ -93,34 +122,30 @@ def read_dir_answers(data: bytes) -> list[DirAnswer]:
     return [replace(answer, moves=tuple(moves[at])) for at, answer in enumerate(heads)]
 
 
-def _planned(row: tuple[Any, ...], asked: Mapping[TopicPartition, PartitionInput], share: Any) -> PlannedPartition:
-    topic, number, current, target, topic_id, *rest = row
-    tp = TopicPartition(topic, number)
-    if (known := asked.get(tp)) is not None:
-        tp = known.tp
-        current = known.replicas if known.replicas == current else current
-        topic_id = known.topic_id if known.topic_id == topic_id else topic_id
-    return PlannedPartition(tp, current, share(target, target), topic_id, *rest)
-
-
-def _written(head: object, names: tuple[str, ...], partitions: Iterable[Any]) -> bytes:
-    of = attrgetter(*names)
-    return _written_rows(head, ((*p.tp, *of(p)) for p in partitions))
-
-
 def _written_rows(head: object, rows: Iterator[tuple[Any, ...]]) -> bytes:
-    stream = BytesIO()
-    pickle.dump(head, stream, pickle.HIGHEST_PROTOCOL)
+    stream = _begun(head)
     while piece := list(islice(rows, _PIECE)):
         pickle.dump(piece, stream, pickle.HIGHEST_PROTOCOL)
     return stream.getvalue()
 
 
+def _begun(head: object) -> BytesIO:
+    stream = BytesIO()
+    pickle.dump(head, stream, pickle.HIGHEST_PROTOCOL)
+    return stream
+
+
 def _rows(stream: BinaryIO) -> Iterator[tuple[Any, ...]]:
     """Of all pieces that are left."""
+    for piece in _pieces(stream):
+        yield from piece
+
+
+def _pieces(stream: BinaryIO) -> Iterator[Any]:
+    """All that are left."""
     while True:
         try:
             piece = pickle.load(stream)  # noqa: S301 - see above
         except EOFError:
             return
-        yield from piece
+        yield piece

@@ -186,11 +186,12 @@ def _answer() -> None:
         answers = answers_to(read_dir_questions(sys.stdin.buffer))
         sys.stdout.buffer.write(write_dir_answers(answers))
         return
+    request = read_request(sys.stdin.buffer)
     try:
-        made: Plan | Refused = plan(read_request(sys.stdin.buffer))
+        made: Plan | Refused = plan(request)
     except Refused as refused:
         made = refused
-    sys.stdout.buffer.write(write_answer(made))
+    sys.stdout.buffer.write(write_answer(made, request))
 
 
 if __name__ == "__main__":

@@ -139,6 +139,9 @@ class CopiesToKeep:
     every: bool = False
     partitions: frozenset[TopicPartition] = frozenset()
 
+    def __bool__(self) -> bool:
+        return self.every or bool(self.partitions)
+
     def __contains__(self, tp: TopicPartition) -> bool:
         """Whether a copy of this partition stays."""
         return self.every or tp in self.partitions

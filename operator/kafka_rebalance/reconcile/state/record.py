@@ -252,7 +252,7 @@ def loaded_run_of(
     run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Origin], *, back: bool = False
 ) -> LoadedRun:
     """The run with its partition moves; during a rollback (``back``), with the moves that have an origin."""
-    found = ((p, on_record(p.tp, p.topic_id, origins)) for p in plan.partitions)
+    found = ((p, on_record(p.tp, p.topic_id, origins) if origins else None) for p in plan.partitions)
     moves = tuple(
         PartitionMove(
             p.tp,
@@ -269,9 +269,10 @@ def loaded_run_of(
         if origin is not None or not back
     )
     brokers: set[BrokerId] = set()
+    known = brokers.issuperset
     for m in moves:
-        lists = m.origin, m.planned_from, m.target
-        if not all(map(brokers.issuperset, lists)):
+        if not (known(m.target) and known(m.origin) and (m.planned_from is m.origin or known(m.planned_from))):
+            lists = m.origin, m.planned_from, m.target
             # A replica that the plan only drops is copied by a rollback, and by a later plan that wants it again.
             brokers |= moving_brokers(lists, (m.target, m.origin) if back else (m.target,))
     return LoadedRun(

@@ -40,6 +40,19 @@ PLAN = Plan(
 )
 
 
+_ASKED = PlannedPartition(tp(0), replicas_of(1, 2), replicas_of(3, 4), "id", 5)
+DIFFERING = replace(
+    PLAN,
+    partitions=(
+        replace(_ASKED, current=replicas_of(2, 1)),
+        replace(_ASKED, topic_id="other"),
+        replace(_ASKED, size_bytes=6),
+        replace(_ASKED, elects=True),
+    ),
+)
+"""No partition is as it was asked about."""
+
+
 @pytest.fixture(params=[1, 2, 1000])
 def pieces(request, monkeypatch):
     monkeypatch.setattr(plan_transport, "_PIECE", request.param)
@@ -51,19 +64,19 @@ class TestTransport:
         """Every field, in however many pieces."""
         assert read_request(BytesIO(write_request(REQUEST))) == REQUEST
 
-    @pytest.mark.parametrize("made", [PLAN, replace(PLAN, partitions=())])
+    @pytest.mark.parametrize("made", [PLAN, replace(PLAN, partitions=()), DIFFERING])
     def test_the_plan_comes_back(self, made):
         """With the partitions that were asked about, and others."""
-        assert read_answer(write_answer(made), REQUEST) == made
+        assert read_answer(write_answer(made, REQUEST), REQUEST) == made
 
     def test_what_it_shares_with_the_request_is_not_kept_twice(self):
         """Names and lists of 200,000 partitions take 40 MB."""
-        first = read_answer(write_answer(PLAN), REQUEST).partitions[0]
+        first = read_answer(write_answer(PLAN, REQUEST), REQUEST).partitions[0]
         assert (first.tp is REQUEST.partitions[0].tp, first.current is REQUEST.partitions[0].replicas) == (True, True)
 
 
 def test_what_was_refused():
     """With its reason and its message."""
-    refused = read_answer(write_answer(Refused(Reason.UNKNOWN_BROKER, "broker 9")), REQUEST)
+    refused = read_answer(write_answer(Refused(Reason.UNKNOWN_BROKER, "broker 9"), REQUEST), REQUEST)
     assert isinstance(refused, Refused)
     assert (refused.reason, refused.message) == (Reason.UNKNOWN_BROKER, "broker 9")

@@ -151,7 +151,7 @@ class TestProcess:
 
         async def asked(_kind, _question, _what, most, _why):
             limits.append(most >> 20)
-            return write_answer(plan(request()))
+            return write_answer(plan(request()), request())
 
         monkeypatch.setattr(solving, "_asked", asked)
         by_load = replace(request(), goals=Goals(load=(LoadGoal(LoadResource.DISK),)))
