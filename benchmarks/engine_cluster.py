@@ -2,7 +2,7 @@
 
 The cost of these fakes is measured separately and subtracted: each call runs between two returns to the event loop, and
 `Meter` attributes these slices of the loop to it. As from the adapters, every answer has new objects, which share equal
-lists.
+lists, but for partitions that are as in the last answer with all of them.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.fakes.kafka_in_memory import KafkaInMemory
 
+from kafka_rebalance.kafka.last_answers import LastAnswers
 from kafka_rebalance.kafka.ports import Answers, LogDir, Reassignment
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 
@@ -107,6 +108,7 @@ class LargeCluster(KafkaInMemory):
         super().__init__(range(brokers))
         old, self._of_topic = brokers // 2, {}
         self._flying: dict[TopicPartition, None] = {}
+        self._last_answers = LastAnswers()
         self.held: dict[BrokerId, dict[TopicPartition, int]] = {b: {} for b in self.brokers}
         for number in range(partitions // PER_TOPIC):
             name = f"topic-{number:05d}"
@@ -121,8 +123,15 @@ class LargeCluster(KafkaInMemory):
 
     async def describe_partitions(self, topics: Iterable[str] | None = None, _listed: Any = None) -> Answers:
         names = self._of_topic if topics is None else [t for t in topics if t in self._of_topic]
-        share = dict[Any, Any]().setdefault
-        return Answers({(new := _new(self.states[tp], share)).tp: new for name in names for tp in self._of_topic[name]})
+        share, before, found = dict[Any, Any]().setdefault, self._last_answers.newest, Answers()
+        for tp in (tp for name in names for tp in self._of_topic[name]):
+            new = _new(self.states[tp], share)
+            old = before.get(tp)
+            state = old if old == new else new
+            found[state.tp] = state
+        if topics is None:
+            self._last_answers.note(found)
+        return found
 
     async def topic_ids(self, topics: Iterable[str] | None = None) -> Answers:
         names = self._of_topic if topics is None else [t for t in topics if t in self._of_topic]

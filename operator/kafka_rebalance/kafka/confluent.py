@@ -39,6 +39,7 @@ from kafka_rebalance.kafka.confluent_values import (
     within,
 )
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
+from kafka_rebalance.kafka.last_answers import LastAnswers
 from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, Answers, ConfigChange, ConfigValue, OffsetRange
 from kafka_rebalance.kafka.settings import librdkafka_config
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
@@ -73,6 +74,7 @@ class ConfluentClient:
         self._refused: str | None = None
         self._last_error = ""
         self._timeouts = 0
+        self._last_answers = LastAnswers()
         # Built in a thread of the first call: it waits for a token, and starts threads of its own.
         self._admin: AdminClient | None = None
 
@@ -94,8 +96,11 @@ class ConfluentClient:
             if isinstance(answer, KafkaError) and answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART
         }
         # Of a large cluster that takes seconds.
-        states = await asyncio.to_thread(partition_states, answers)
-        return Answers(states, errors)
+        found = await asyncio.to_thread(partition_states, answers, self._last_answers.newest)
+        found.errors = errors
+        if topics is None:
+            self._last_answers.note(found)
+        return found
 
     async def topic_ids(self, topics: Collection[str] | None) -> Answers[str, str, str]:
         """The id of each topic if brokers report it; unknown topics are absent."""

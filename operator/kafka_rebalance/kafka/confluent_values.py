@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartitionInfo
@@ -20,7 +21,15 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.admin import ConfigSource as ClientSource
 
-from kafka_rebalance.kafka.ports import AlterCode, ConfigChange, ConfigOp, ConfigSource, ConfigValue, OffsetRange
+from kafka_rebalance.kafka.ports import (
+    AlterCode,
+    Answers,
+    ConfigChange,
+    ConfigOp,
+    ConfigSource,
+    ConfigValue,
+    OffsetRange,
+)
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 
@@ -77,9 +86,15 @@ def leader_of(info: TopicPartitionInfo) -> BrokerId | None:
     return BrokerId(leader) if leader >= 0 else None
 
 
-def partition_states(answers: Mapping[str, Any]) -> dict[TopicPartition, PartitionState]:
-    """The partitions of the topics that were described, without reassignments; an answer may be an error instead."""
-    states: dict[TopicPartition, PartitionState] = {}
+def partition_states(
+    answers: Mapping[str, Any], before: Mapping[TopicPartition, PartitionState] = MappingProxyType({})
+) -> Answers[TopicPartition, PartitionState, str]:
+    """The partitions of the topics that were described, without reassignments; an answer may be an error instead.
+
+    Those that are equal to what they were ``before`` are the same objects: whoever keeps one reading while the next one
+    is made does not need the memory twice.
+    """
+    states = Answers[TopicPartition, PartitionState, str]()
     share = dict[Any, Any]().setdefault  # equal lists are one object, which halves the memory of a large cluster
     with without_collector():
         for name, answer in answers.items():
@@ -90,7 +105,10 @@ def partition_states(answers: Mapping[str, Any]) -> dict[TopicPartition, Partiti
                 tp, leader = TopicPartition(name, info.id), leader_of(info)
                 replicas = tuple([BrokerId(node.id) for node in info.replicas])
                 isr = frozenset([BrokerId(node.id) for node in info.isr])
-                states[tp] = PartitionState(tp, topic_id, share(replicas, replicas), share(isr, isr), leader)
+                state = PartitionState(tp, topic_id, share(replicas, replicas), share(isr, isr), leader)
+                if (old := before.get(tp)) is not None and old == state:
+                    state = old
+                states[state.tp] = state
     return states
 
 

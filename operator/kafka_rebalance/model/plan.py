@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, groupby
+from operator import attrgetter
 from typing import Self
 
 from kafka_rebalance.model.bulk import made_in_bulk
@@ -254,8 +255,8 @@ def plan_hash(partitions: Iterable[PlannedPartition], log_dirs: Iterable[LogDirM
     "/data/1"]``, which are its broker and the log dirs before and after the plan and before the run.
     """
     digest, texts = hashlib.sha256(), _Texts()
-    changed = sorted((p for p in partitions if p.current != p.target or p.elects), key=lambda p: p.tp)
-    for topic, rows in groupby(changed, key=lambda p: p.tp.topic):
+    changed = sorted((p for p in partitions if p.current != p.target or p.elects), key=attrgetter("tp"))
+    for topic, rows in groupby(changed, key=attrgetter("tp.topic")):
         name = json.dumps(topic)
         lines = [f"[{name}, {p.tp.partition}, {texts[p.current]}, {texts[p.target]}]\n" for p in rows]
         digest.update("".join(lines).encode())

@@ -15,6 +15,8 @@ from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey,
 
 _SUSPECTS_AT_MOST = 100
 _NOTHING: Mapping[TopicPartition, int] = {}
+_MANY_REPLICAS = 200_000
+"""Their sizes take some 8 MB."""
 Comparison = tuple[
     dict[TopicPartition, PartitionState], set[TopicPartition], dict[TopicPartition, PartitionState], set[TopicPartition]
 ]
@@ -76,6 +78,20 @@ def sizes_in(dirs: Iterable[LogDir]) -> Mapping[TopicPartition, int]:
     return parts[0] if len(parts) == 1 else {tp: size for part in parts for tp, size in part.items()}
 
 
+def sizes_of_each(dirs_of: Mapping[BrokerId, Iterable[LogDir]]) -> dict[BrokerId, Mapping[TopicPartition, int]]:
+    """Of each broker, as ``sizes_in``."""
+    return {broker: sizes_in(dirs) for broker, dirs in dirs_of.items()}
+
+
+def asked_together(brokers: Collection[BrokerId], replicas: int) -> list[tuple[BrokerId, ...]]:
+    """The brokers whose log dirs are read at the same time: all, or one half after the other if ``replicas`` are many.
+
+    The former sizes of the first half are freed before the second half is read.
+    """
+    each = sorted(brokers)
+    return [tuple(each)] if replicas < _MANY_REPLICAS or len(each) < 2 else [tuple(each[::2]), tuple(each[1::2])]
+
+
 def known_ones(
     found: Mapping[TopicPartition, PartitionState], known: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, PartitionState]:
@@ -83,21 +99,21 @@ def known_ones(
     kept = {}
     for tp, new in found.items():
         old = known.get(tp)
-        state = old if old is not None and old == new else new
+        state = old if old is not None and (old is new or old == new) else new
         kept[state.tp] = state
     return kept
 
 
 def compared(
-    found: Mapping[TopicPartition, PartitionState],
+    found: dict[TopicPartition, PartitionState],
     before: Mapping[TopicPartition, PartitionState],
     unread: frozenset[str],
 ) -> Comparison:
     """Every partition after this reading; those changed since the one before, the unhealthy ones, those in flight.
 
-    Runs in a thread. The only side effect is that the garbage collector never searches the first reading. An unchanged
-    partition stays the same object, because two readings of a large cluster would take twice the memory. The partitions
-    of ``unread`` topics stay as before.
+    Runs in a thread. The garbage collector never searches the first reading. ``found`` becomes the first of what is
+    returned: an unchanged partition stays the same object, because two readings of a large cluster would take twice the
+    memory, and the partitions of ``unread`` topics stay as before.
     """
     with nullcontext() if before else kept_for_long(len(found)):
         return _compared(found, before, unread)
@@ -111,21 +127,22 @@ def changed_since(
 
 
 def _compared(
-    found: Mapping[TopicPartition, PartitionState],
+    found: dict[TopicPartition, PartitionState],
     before: Mapping[TopicPartition, PartitionState],
     unread: frozenset[str],
 ) -> Comparison:
-    known = {tp: state for tp, state in before.items() if tp.topic in unread} if unread else {}
-    changed = set[TopicPartition]()
-    if not before:
-        known, changed, found = dict(found), set(found), {}
+    known, changed = found, set[TopicPartition]()
     for tp, state in found.items():
         old = before.get(tp)
-        if old is not None and old == state:
-            known[old.tp] = old
+        if old is state:
+            continue
+        if old == state:
+            known[tp] = old
         else:
-            known[tp] = state
             changed.add(tp)
+    if unread:
+        kept = {tp: state for tp, state in before.items() if tp.topic in unread and tp not in known}
+        known |= kept
     changed |= before.keys() - known.keys()
     return known, changed, unhealthy(known), {tp for tp, state in known.items() if state.adding or state.removing}
 

@@ -17,7 +17,7 @@ from kafka_rebalance.execution.traffic import Reading, read, traffic
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir, Reassignment, disk_space
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.observe import cluster_readings
-from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading, ReplicaSizes, compared, held_by, sizes_in
+from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading, ReplicaSizes, compared, held_by
 from kafka_rebalance.reconcile.observe.min_insync_reader import MinInsyncReader, denied_now
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 
@@ -54,7 +54,7 @@ class Changes:
     A value that is based on another reading than ``before`` has missed some changes, and must be computed from scratch.
     """
 
-    partitions: frozenset[TopicPartition]
+    partitions: Collection[TopicPartition]
     before: int
     after: int
 
@@ -227,7 +227,7 @@ class Observer:
             forbidden=self._min_insync.denied | self._undescribed,
             unread=self._unread,
         )
-        changed, self._changed = self._changed | gone, set()
+        changed, self._changed = self._changed | gone if gone else self._changed, set()
         return Look(observation, self._numbered(changed), frozenset(fresh), listed=listed)
 
     async def look_again(self, look: Look, tps: Collection[TopicPartition]) -> Look:
@@ -238,7 +238,7 @@ class Observer:
     def _numbered(self, changed: Collection[TopicPartition]) -> Changes:
         """The changes of one more reading. One that fails on the way has none; the next one reports what it found."""
         self._reading += 1
-        return Changes(frozenset(changed), self._reading - 1, self._reading)
+        return Changes(changed, self._reading - 1, self._reading)
 
     async def _to_describe(
         self, moving: Collection[TopicPartition], info: ClusterInfo
@@ -345,13 +345,14 @@ class Observer:
         self._log_dirs_read_at = now
         if all_brokers:
             self._all_log_dirs_read_at = now
+        found = dict[BrokerId, tuple[LogDir, ...]]()
         try:
-            found = await self._admin.log_dirs(tuple(asked))
+            for some in cluster_readings.asked_together(asked, len(self.replica_bytes)):
+                found |= (dirs := await self._admin.log_dirs(some))
+                self._take_in(dirs, await asyncio.to_thread(cluster_readings.sizes_of_each, dirs), some, partitions)
         except RebalanceError as error:
             log.warning("sizes on disk are not known: %s", error.message)
             return
-        sizes = await asyncio.to_thread(lambda: {broker: sizes_in(dirs) for broker, dirs in found.items()})
-        self._take_in(found, sizes, asked, partitions)
         if all_brokers:
             self._since_sizes = set()
             await self._permissions.compare(found, self._known)

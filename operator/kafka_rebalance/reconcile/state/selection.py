@@ -11,7 +11,10 @@ def select(
     spec: KafkaRebalanceSpec, partitions: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, PartitionState]:
     """The partitions that the spec's topic filter takes."""
-    topics = set(TopicFilter.of(spec.topics).select({tp.topic for tp in partitions}))
+    there = {tp.topic for tp in partitions}
+    topics = set(TopicFilter.of(spec.topics).select(there))
+    if topics == there:
+        return dict(partitions)
     return {tp: state for tp, state in partitions.items() if tp.topic in topics}
 
 

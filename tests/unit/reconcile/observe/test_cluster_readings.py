@@ -3,7 +3,12 @@
 from dataclasses import replace
 
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.observe.cluster_readings import ReplicaSizes, compared, known_ones
+from kafka_rebalance.reconcile.observe.cluster_readings import (
+    ReplicaSizes,
+    asked_together,
+    compared,
+    known_ones,
+)
 
 
 def state(topic, number, leader=1):
@@ -24,6 +29,11 @@ class TestCompared:
         assert {tp.partition for tp in changed} == {1, 2, 3}
         assert {tp.partition for tp in known} == {0, 1, 3}
         assert known[TopicPartition("t", 0)] is before[TopicPartition("t", 0)]
+
+    def test_the_answer_becomes_the_reading(self):
+        """A third mapping would take 10 MB for 267,000 partitions."""
+        found = by_name(state("t", 0))
+        assert compared(found, by_name(state("t", 0)), frozenset())[0] is found
 
     def test_a_topic_that_could_not_be_read_is_as_before(self):
         """An answer that is missing says nothing."""
@@ -47,6 +57,15 @@ class TestReplicaSizes:
         sizes.replace(BrokerId(2), {})
         assert (sizes[tp, BrokerId(1)], sizes.get((tp, BrokerId(2))), sizes.get((tp, BrokerId(3)), 5)) == (7, None, 5)
         assert (sizes.brokers, dict(sizes)) == ({BrokerId(1)}, {(tp, BrokerId(1)): 7})
+
+
+class TestAskedTogether:
+    def test_one_half_after_the_other_if_they_hold_very_many(self):
+        """The former sizes of one half are freed before the other half is read."""
+        brokers = {BrokerId(number) for number in range(1, 6)}
+        assert asked_together(brokers, 199_999) == [replicas_of(1, 2, 3, 4, 5)]
+        assert asked_together(brokers, 200_000) == [replicas_of(1, 3, 5), replicas_of(2, 4)]
+        assert asked_together({BrokerId(1)}, 200_000) == [replicas_of(1)]
 
 
 class TestKnownOnes:
