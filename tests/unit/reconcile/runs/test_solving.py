@@ -133,7 +133,7 @@ class TestProcess:
         async def asked(_kind, _question, _what, most, _why):
             limit.put_nowait(most >> 20)
             await planning.wait()
-            return write_answer(plan(request()))
+            return write_answer(plan(request()), request())
 
         monkeypatch.setattr(solving, "_asked", asked)
         monkeypatch.setattr(solving, "free_bytes", lambda: 2000 << 20)
