@@ -4,8 +4,8 @@ python -m benchmarks.engine [--planned 2000 20000 200000] [--rounds 40] [--write
 
 The engine is the operator's; Kafka and the API server are in memory (`engine_cluster`), and what they cost is
 subtracted. What the client libraries need to parse the answers of real brokers is not measured. Brokers are doubled,
-so three of four partitions move, 1,000 at a time, and 30 copies arrive in each round, however many were begun. A round
-takes one second of the engine's clock. Each size runs in its own process.
+so three of four partitions move, 1,000 at a time, and 30 copies arrive in each round (10 with 2,000 planned), however
+many were begun. A round takes one second of the engine's clock. Each size runs in its own process.
 """
 
 import argparse
@@ -78,7 +78,7 @@ class Bench:
         self.kafka = Metered(self.cluster, self.meter, kind="kafka")
         self.kube = Metered(self.server, self.meter, kind="kube")
         self.before_mb = status("VmRSS")
-        self.arriving = 0
+        self.most_arriving, self.arriving = min(ARRIVING, planned // 200), 0
         self.start()
 
     def start(self) -> None:
@@ -129,6 +129,8 @@ class Bench:
         self.meter.clear()
         began = time.process_time()
         while not holds():
+            if (run := self.rebalance.record.run) is not None and not run.open:
+                raise RuntimeError("the run has ended before that")
             await self.round()
             planning = self.rebalance.memory.planning
             if planning is not None:
@@ -141,7 +143,7 @@ class Bench:
         self.apply()
         opened = await self.until(lambda: bool(self.cluster.in_flight))
         await self.until(lambda: self.cluster.in_flight >= _FULL)
-        self.arriving = ARRIVING
+        self.arriving = self.most_arriving
         for _ in range(_SETTLING):
             await self.round()
         self.meter.clear()
