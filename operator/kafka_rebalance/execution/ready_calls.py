@@ -96,7 +96,8 @@ class ReadyCalls:
             if left:
                 queues[queue] = left
         to_rest = {tp for tp in changed if statuses[tp].pausable and statuses[tp].to_rest is not None}
-        return type(self)(self.sizes, queues, amended(self._where, where), self._to_rest.difference(changed) | to_rest)
+        all_where = amended(self._where, where, share=50)
+        return type(self)(self.sizes, queues, all_where, self._to_rest.difference(changed) | to_rest)
 
     def of_pause(self) -> Self:
         """Those that a pause does not hold back, and those that lead to a rest point instead."""

@@ -106,7 +106,7 @@ class Tally:
         sums.update({"replicas": untouched.replicas, "bytes": untouched.bytes})
         for of_brokers, found in ((into, untouched.into), (coming, untouched.into), (out_of, untouched.out_of)):
             of_brokers.update(found)
-        kept = amended(self._shares, shares)
+        kept = amended(self._shares, shares, share=40)
         return type(self)(self.direction, self.parallel_replicas, judged, opened, kept, sums, into, out_of, coming)
 
     def progress(self, phases: Mapping[MovePhase, int], replica_bytes: ReplicaBytes) -> tuple[Progress, int]:

@@ -7,17 +7,17 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _SHARE = 32
-"""From this share of the whole on, the changes are merged, because they are copied with each further one."""
+"""From this part of the whole on, the changes are merged, because they are copied with each further one."""
 _ABSENT: Any = object()
 
 
 class Amended(Mapping[K, V], Generic[K, V]):
     """The mapping ``whole`` with these values ``changed``; ``new`` are their keys that it does not have."""
 
-    __slots__ = ("_changed", "_new", "_whole")
+    __slots__ = ("_changed", "_new", "_share", "_whole")
 
-    def __init__(self, whole: Mapping[K, V], changed: Mapping[K, V], new: Sequence[K]) -> None:
-        self._whole, self._changed, self._new = whole, changed, new
+    def __init__(self, whole: Mapping[K, V], changed: Mapping[K, V], new: Sequence[K], share: int) -> None:
+        self._whole, self._changed, self._new, self._share = whole, changed, new, share
 
     def __getitem__(self, key: K) -> V:
         found = self._changed.get(key, _ABSENT)
@@ -40,19 +40,25 @@ class Amended(Mapping[K, V], Generic[K, V]):
 
     def amended(self, changed: Mapping[K, V]) -> Mapping[K, V]:
         """With these values as well."""
-        return _together(self._whole, self._changed, self._new, changed)
+        return _together(self._whole, self._changed, self._new, changed, self._share)
 
 
-def amended(whole: Mapping[K, V], changed: Mapping[K, V]) -> Mapping[K, V]:
-    """The mapping with these values. New keys stand at its end."""
+def amended(whole: Mapping[K, V], changed: Mapping[K, V], share: int = _SHARE) -> Mapping[K, V]:
+    """The mapping with these values. New keys stand at its end.
+
+    ``share``: from this part of the whole on, all is copied. Another one for each of several mappings whose values
+    change together, so that they are not copied in the same slice of the event loop.
+    """
     if isinstance(whole, Amended):
         return whole.amended(changed)
-    return _together(whole, {}, (), changed)
+    return _together(whole, {}, (), changed, share)
 
 
-def _together(whole: Mapping[K, V], before: Mapping[K, V], new: Sequence[K], changed: Mapping[K, V]) -> Mapping[K, V]:
+def _together(
+    whole: Mapping[K, V], before: Mapping[K, V], new: Sequence[K], changed: Mapping[K, V], share: int
+) -> Mapping[K, V]:
     """``before`` was changed earlier; ``new`` are its keys that the whole does not have."""
     values = {**before, **changed}
-    if len(values) * _SHARE >= len(whole):
+    if len(values) * share >= len(whole):
         return {**whole, **values}
-    return Amended(whole, values, [*new, *(key for key in changed if key not in whole and key not in before)])
+    return Amended(whole, values, [*new, *(key for key in changed if key not in whole and key not in before)], share)

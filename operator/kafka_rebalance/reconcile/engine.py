@@ -14,6 +14,7 @@ from kafka_rebalance.execution.windows import WindowClock
 from kafka_rebalance.heartbeat import heard_by
 from kafka_rebalance.kafka.least_permissions import MissingPermission
 from kafka_rebalance.kafka.ports import ClusterInfo
+from kafka_rebalance.model.bulk import collect_if_due
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED
 from kafka_rebalance.reconcile.decide.requeue import IDLE_SECONDS, UNSETTLED_SECONDS
@@ -177,6 +178,9 @@ class ClusterEngine:
         took, computed = self._clock.monotonic() - began, time.thread_time() - cpu
         self._totals = self._totals.plus(took, computed, failed=bool(failed_for))
         self._failed_for = failed_for
+        await asyncio.sleep(0)  # the search for garbage is a slice of its own
+        collect_if_due()
+        await asyncio.sleep(0)
         return pause
 
     async def _round(self) -> tuple[float, str]:

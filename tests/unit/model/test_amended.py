@@ -14,6 +14,17 @@ class TestAmended:
             assert (dict(found), len(found), list(found)) == (plain, 100, list(plain))
             assert (found[value], found.get(1000), 5 in found, 1000 in found) == (plain[value], None, True, False)
 
+    def test_mappings_that_change_together_are_copied_one_after_the_other(self):
+        """Each from its own part of the whole on, and again after that."""
+        copied = {20: [], 40: []}
+        found = {share: dict.fromkeys(range(400), 0) for share in copied}
+        for key in range(60):
+            for share, before in found.items():
+                found[share] = amended(before, {key: 1}, share)
+                if not isinstance(found[share], Amended):
+                    copied[share].append(key + 1)
+        assert copied == {20: [20, 40, 60], 40: [10, 20, 30, 40, 50, 60]}
+
     def test_the_value_before_stays(self):
         """Nobody writes to it."""
         before = amended(dict.fromkeys(range(100), "a"), {1: "b"})

@@ -6,7 +6,15 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from kafka_rebalance.model.bulk import LARGE, collect_rarely, kept_for_long, made_in_bulk, without_collector
+from kafka_rebalance.model import bulk
+from kafka_rebalance.model.bulk import (
+    LARGE,
+    collect_if_due,
+    collect_rarely,
+    kept_for_long,
+    made_in_bulk,
+    without_collector,
+)
 
 
 @made_in_bulk
@@ -73,6 +81,24 @@ class TestCollectRarely:
         thresholds = gc.get_threshold()
         try:
             collect_rarely()
-            assert gc.get_threshold() == (20_000, 2, 50)
+            assert gc.get_threshold() == (20_000, 2, 100)
         finally:
             gc.set_threshold(*thresholds)
+
+
+class TestCollectIfDue:
+    def test_after_many_searches_of_young_values(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """All values are searched then."""
+        searched = []
+        monkeypatch.setattr(gc, "collect", lambda: searched.append(True))
+        for searches, due in ((bulk._DUE - 1, False), (bulk._DUE, True)):
+            monkeypatch.setattr(gc, "get_count", lambda searches=searches: (0, 0, searches))
+            collect_if_due()
+            assert bool(searched) is due
+
+    def test_not_while_the_collector_is_off(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A thread is making values then."""
+        monkeypatch.setattr(gc, "collect", lambda: pytest.fail("it was off"))
+        monkeypatch.setattr(gc, "get_count", lambda: (0, 0, bulk._DUE))
+        with without_collector():
+            collect_if_due()

@@ -177,7 +177,7 @@ def held_by(state: PartitionState | None) -> tuple[frozenset[BrokerId], Replicas
 
 
 def absent_from(
-    known: Mapping[TopicPartition, PartitionState], planned: Collection[TopicPartition]
+    known: Mapping[TopicPartition, PartitionState], asked: Collection[TopicPartition]
 ) -> set[TopicPartition]:
-    """The planned partitions that are not known."""
-    return {tp for tp in planned if tp not in known}
+    """Those of these partitions that are not known. ``set.difference`` would look at each that is."""
+    return {tp for tp in asked if tp not in known}

@@ -211,9 +211,8 @@ class Observer:
             self._describe_all_at = self._clock.monotonic() + pause
         min_insync = await self._min_insync.read(await self._topics_of(planned))
         unknown = self._unread | self._undescribed.keys()
-        unseen = (
-            await asyncio.to_thread(cluster_readings.absent_from, known, planned) if again else fresh.difference(known)
-        )
+        absent = cluster_readings.absent_from
+        unseen = await asyncio.to_thread(absent, known, planned) if again else absent(known, fresh)
         missing = (tp for tp in unseen if tp.topic not in unknown)
         self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in missing} | {
             tp: count for tp, count in self._absent.items() if not again and tp not in fresh
