@@ -251,6 +251,7 @@ class Reason(StrEnum):
     LAKE_UNUSABLE = "LakeUnusable", "the lake cannot be read or written"
     NO_LAKE = "NoLake", "the operator was started without a lake for samples"
     SAMPLED = "Sampled", "the last sample of the cluster was stored"
+    DAILY_LIMIT = "DailyLimit", "the namespace has written to the lake what it may write in a day"
     MANIFEST_INVALID = "ManifestInvalid", "a manifest in the lake cannot be read"
     SCHEMA_UNKNOWN = "SchemaUnknown", "samples have an unknown schema version"
     NO_SAMPLES = "NoSamples", "the lake has no samples of the cluster"

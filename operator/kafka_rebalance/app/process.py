@@ -172,7 +172,7 @@ async def _lead(settings: Settings, parts: _Parts, clock: SystemClock, stop: asy
     fence = Fence(parts.lease.is_leader)
     kube = KubeClient.connect(settings.own_namespace, before_write=fence.check)
     history = RunHistoryFiles(settings.history, settings.load_models)
-    samples = SampleFiles(settings.samples, fence.check) if settings.samples else None
+    samples = SampleFiles(settings.samples, fence.check, clock.now) if settings.samples else None
     isolated = IsolatedClients()
     parts.supervisor = supervisor = Supervisor(
         kube,

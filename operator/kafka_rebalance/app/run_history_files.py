@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import date
+from datetime import UTC
 
 from kafka_rebalance.app.load_model_files import CLUSTER_ID
 from kafka_rebalance.errors import RebalanceError
@@ -22,6 +21,7 @@ _MOST_BYTES_A_DAY = 50 << 20
 lake. Names and lists that servers claim can take 600 bytes of a step."""
 _FILE_BYTES = 12 << 10
 """Any file counts as one of this size."""
+_WHAT = "steps"
 _CLOSE_SECONDS = 5.0
 _READ_SECONDS = 60.0
 
@@ -38,9 +38,6 @@ class RunHistoryFiles:
         self._models = models
         self._waiting: dict[Future[None], int] = {}
         """What is not written yet, and the weight of its steps."""
-        self._day = date.min
-        self._bytes = Counter[str]()
-        """By namespace, what was written on that day. Only the thread changes it."""
         # A thread of its own: a store that hangs must not use up those of the event loop.
         self._thread = ThreadPoolExecutor(1, "run-history")
         self._reader = ThreadPoolExecutor(1, "durations")
@@ -81,28 +78,26 @@ class RunHistoryFiles:
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._reader.shutdown(wait=False, cancel_futures=True)
 
-    def _room(self, record: RunRecord) -> int:
-        """How many bytes its namespace may still write on that day."""
-        if record.ended_at.date() != self._day:
-            self._day, self._bytes = record.ended_at.date(), Counter()
-        return _MOST_BYTES_A_DAY - self._bytes[record.namespace]
-
     def _write(self, place: str, record: RunRecord) -> None:
         # Imported where it is used: an operator without a history does not pay for pyarrow.
+        from kafka_rebalance.storage.daily_bytes import claim_bytes, written_bytes
         from kafka_rebalance.storage.locations import open_location, without_credentials
         from kafka_rebalance.storage.run_history import packed_run, store_run
 
         name = f"{record.namespace}/{record.name}"
+        namespace, day = record.namespace, record.ended_at.astimezone(UTC).date()
         try:
-            packed = packed_run(record) if (room := self._room(record)) > 0 else b""
-            if not packed or max(len(packed), _FILE_BYTES) > room:
+            location = open_location(place)
+            room = _MOST_BYTES_A_DAY - written_bytes(location, _WHAT, namespace, day)
+            packed = packed_run(record) if room >= _FILE_BYTES else b""
+            count = max(len(packed), _FILE_BYTES)
+            if not claim_bytes(location, _WHAT, namespace, day, count, _MOST_BYTES_A_DAY):
                 log.warning(
-                    "run %s is not in the history: namespace %s may write %d MiB a day, and has written %d",
-                    *(record.run_id, record.namespace, _MOST_BYTES_A_DAY >> 20, self._bytes[record.namespace] >> 20),
+                    "run %s is not in the history: namespace %s may write %d MiB a day",
+                    *(record.run_id, namespace, _MOST_BYTES_A_DAY >> 20),
                 )
                 return
-            self._bytes[record.namespace] += max(len(packed), _FILE_BYTES)
-            path = store_run(open_location(place), record, packed)
+            path = store_run(location, record, packed)
             log.info("%s: %d steps of its run are in %s", name, len(record.steps), path)
         except RebalanceError as error:
             log.warning("%s: its run is not in the history: %s", name, error.message)

@@ -2,17 +2,20 @@
 
 A store that is full, gone or hangs costs the samples of that time. At most ``_AT_ONCE`` samples are in memory: the next
 cluster is read only when the write of one of them has ended, even if nobody waits for that any more. A cluster that
-answers too late to be read in time costs only its own sample.
+answers too late to be read in time costs only its own sample. All namespaces share the lake, so each may write only a
+share of it a day.
 """
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka_rebalance.app.sample_turns import SampleTurns
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.kafka.ports import KafkaReader
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.connection_samplers import ClusterSampler
@@ -29,14 +32,19 @@ _READ_SECONDS = 100.0
 _WRITE_SECONDS = 60.0
 _CLOSE_SECONDS = 5.0
 _MOST_NAMED = 5
+_WHAT = "samples"
 
 
 class SampleFiles:
     """``place``: the lake, a directory or the URI of one. ``before_write`` raises if this operator does not lead."""
 
-    def __init__(self, place: str, before_write: Callable[[], None]) -> None:
+    def __init__(self, place: str, before_write: Callable[[], None], now: Callable[[], datetime]) -> None:
         self._place = place
         self._before_write = before_write
+        self._now = now
+        self._claims = threading.Lock()
+        self._used_up: dict[str, tuple[date, str]] = {}
+        """By namespace, why no more of its samples are stored on that day."""
         self._turns = SampleTurns(_AT_ONCE)
         # Threads of its own: a store that hangs must not use up those of the event loop.
         self._threads = ThreadPoolExecutor(_AT_ONCE, "samples")
@@ -49,14 +57,20 @@ class SampleFiles:
         return _FiledSampler(self, kafka, wanted, namespace=namespace, consumer_groups=consumer_groups)
 
     async def taken(self, sampler: "Sampler", wanted: Callable[[], bool], namespace: str) -> StoredSample | None:
-        """Take a sample and store it; None if it is not wanted any more."""
+        """Take a sample and store it; None if it is not wanted any more.
+
+        Permanent (DailyLimit) if the namespace has written its share of the day; then no cluster is read.
+        """
+        day, why = self._used_up.get(namespace, (date.min, ""))
+        if day == self._today():
+            raise Permanent(Reason.DAILY_LIMIT, why)
         await self._turn(namespace)
         writing: asyncio.Future[int] | None = None
         try:
             batch = await _read(sampler)
             if not wanted():
                 return None
-            writing = asyncio.get_running_loop().run_in_executor(self._threads, self._write, batch)
+            writing = asyncio.get_running_loop().run_in_executor(self._threads, self._write, batch, namespace)
             self._writing.add(writing)
             writing.add_done_callback(partial(self._written, namespace))
         finally:
@@ -89,15 +103,35 @@ class SampleFiles:
         if not writing.cancelled():
             writing.exception()
 
-    def _write(self, batch: "SampleBatch") -> int:
+    def _write(self, batch: "SampleBatch", namespace: str) -> int:
         from kafka_rebalance.pipeline.sample_manifests import write_batch
         from kafka_rebalance.storage.locations import store_failed, without_credentials
 
         self._before_write()
         try:
-            return write_batch(self._place, batch).rows
+            return write_batch(self._place, batch, partial(self._claim, namespace)).rows
         except OSError as error:
             raise store_failed(f"the sample was not stored in {without_credentials(self._place)}", error) from error
+
+    def _claim(self, namespace: str, count: int) -> None:
+        """Count the bytes of a sample. Permanent (DailyLimit) if they are more than the namespace has left that day."""
+        from kafka_rebalance.storage.daily_bytes import claim_bytes, daily_share
+        from kafka_rebalance.storage.locations import open_location
+
+        location = open_location(self._place)
+        today, most = self._today(), daily_share(location)
+        with self._claims:
+            claimed = claim_bytes(location, _WHAT, namespace, today, count, most)
+        if not claimed:
+            why = (
+                f"the samples of namespace {namespace} have reached the limit of {most / 2**20:.0f} MiB a day: set a "
+                "longer spec.sampling.interval, or sample fewer clusters. Sampling continues after midnight UTC"
+            )
+            self._used_up[namespace] = today, why
+            raise Permanent(Reason.DAILY_LIMIT, why)
+
+    def _today(self) -> date:
+        return self._now().astimezone(UTC).date()
 
     def _unusable(self, why: str) -> Transient:
         from kafka_rebalance.storage.locations import without_credentials

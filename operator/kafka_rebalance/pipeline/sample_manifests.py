@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -144,24 +144,29 @@ class Inventory:
         return [b for manifest in self.manifests for b in manifest.batches if b.sampled_at >= self.start]
 
 
-def write_batch(lake_uri: str, batch: SampleBatch) -> Manifest:
-    """Store one batch: the rows first, then the manifest that publishes them. Returns that of the samples."""
+def write_batch(lake_uri: str, batch: SampleBatch, permit: Callable[[int], None] | None = None) -> Manifest:
+    """Store one batch: the rows first, then the manifest that publishes them. Returns that of the samples.
+
+    ``permit`` is called before anything is written, with the bytes; what it raises is raised.
+    """
     lake = Lake.open(lake_uri)
     moment = batch.sampled_at.astimezone(UTC)
     stored = StoredBatch(moment, batch.run_id, batch.sequence, len(batch.rows), tuple(batch.missing_brokers))
-    manifest = write_rows(lake, batch.cluster_id, batch.rows, stored)
+    files = [_packed(batch.cluster_id, batch.rows, stored)]
     if batch.commits:
-        write_rows(lake, batch.cluster_id, batch.commits, replace(stored, rows=len(batch.commits)), OFFSETS)
-    return manifest
+        files.append(_packed(batch.cluster_id, batch.commits, replace(stored, rows=len(batch.commits)), OFFSETS))
+    if permit is not None:
+        permit(sum(len(data) + len(manifest.to_json()) for manifest, data in files))
+    for manifest, data in files:
+        _store(lake, manifest, data)
+    return files[0][0]
 
 
 def write_rows(
     lake: Lake, cluster_id: str, rows: Sequence[object], stored: StoredBatch, table: LakeTable = SAMPLES
-) -> Manifest:
+) -> None:
     """Store the rows of one batch."""
-    sink = pa.BufferOutputStream()
-    pyarrow.parquet.write_table(to_table(rows, table.schema), sink, compression="zstd")
-    return publish(lake, cluster_id, sink.getvalue().to_pybytes(), (stored,), table=table)
+    _store(lake, *_packed(cluster_id, rows, stored, table))
 
 
 def publish(
@@ -173,10 +178,27 @@ def publish(
     table: LakeTable = SAMPLES,
 ) -> Manifest:
     """Write a file and then its manifest. The name has the time of the last batch."""
+    manifest = _manifest_of(cluster_id, data, batches, replaces, table)
+    _store(lake, manifest, data)
+    return manifest
+
+
+def _packed(
+    cluster_id: str, rows: Sequence[object], stored: StoredBatch, table: LakeTable = SAMPLES
+) -> tuple[Manifest, bytes]:
+    sink = pa.BufferOutputStream()
+    pyarrow.parquet.write_table(to_table(rows, table.schema), sink, compression="zstd")
+    data = sink.getvalue().to_pybytes()
+    return _manifest_of(cluster_id, data, (stored,), (), table), data
+
+
+def _manifest_of(
+    cluster_id: str, data: bytes, batches: tuple[StoredBatch, ...], replaces: tuple[str, ...], table: LakeTable
+) -> Manifest:
     moment = batches[-1].sampled_at
     place = f"cluster={safe(cluster_id)}/date={moment.date().isoformat()}/{moment.strftime(STAMP)}-{uuid.uuid4().hex}"
     name = f"{table.manifests}/{place}.json"
-    manifest = Manifest(
+    return Manifest(
         name=name,
         path=table.file_of(name),
         cluster_id=cluster_id,
@@ -186,9 +208,11 @@ def publish(
         schema_version=table.version,
         replaces=replaces,
     )
+
+
+def _store(lake: Lake, manifest: Manifest, data: bytes) -> None:
     lake.write(manifest.path, data)
     lake.write(manifest.name, manifest.to_json())
-    return manifest
 
 
 def inventory(lake: Lake, cluster_id: str, window: timedelta, now: datetime, table: LakeTable = SAMPLES) -> Inventory:

@@ -43,7 +43,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _files(directory: Path) -> list[Path]:
-    return [path for path in directory.rglob("*") if path.is_file()]
+    return [path for path in directory.rglob("*") if path.is_file() and "written" not in path.parts]
 
 
 def record(run_id: str = "run-1") -> RunRecord:
@@ -177,6 +177,16 @@ async def test_one_namespace_does_not_fill_the_lake(
     ]
     assert len(caplog.messages) == 3
     assert "namespace kafka" in caplog.messages[0]
+
+
+async def test_a_restart_does_not_begin_the_day_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written is counted in the lake."""
+    monkeypatch.setattr(run_history_files, "_MOST_BYTES_A_DAY", 2 * run_history_files._FILE_BYTES)
+    for process in range(3):
+        files = RunHistoryFiles(str(tmp_path))
+        files.keep(record(f"run-{process}"))
+        await files.close()
+    assert sorted(path.stem.partition("-")[2] for path in _files(tmp_path)) == ["run-0", "run-1"]
 
 
 async def test_steps_that_take_much_count_for_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

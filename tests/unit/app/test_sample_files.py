@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ import pytest
 
 from kafka_rebalance.app import sample_files
 from kafka_rebalance.app.sample_files import SampleFiles
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.pipeline.lake import Lake, clusters
 from kafka_rebalance.pipeline.sample_manifests import listed
@@ -35,9 +36,19 @@ class Taker:
         return SampleBatch(NOON, "c", (row,), run_id="run", sequence=self.taken, **self._of)
 
 
+class Now:
+    """The clock, which a test sets."""
+
+    def __init__(self) -> None:
+        self.time = NOON
+
+    def __call__(self) -> datetime:
+        return self.time
+
+
 @pytest.fixture
 async def files(tmp_path: Path) -> AsyncIterator[SampleFiles]:
-    found = SampleFiles(str(tmp_path / "lake"), lambda: None)
+    found = SampleFiles(str(tmp_path / "lake"), lambda: None, Now())
     yield found
     await found.close()
 
@@ -46,6 +57,11 @@ def stored(directory: Path) -> int:
     """The number of samples that a reader finds."""
     lake = Lake.open(str(directory / "lake"))
     return len(listed(lake, "c", timedelta(days=1), NOON + timedelta(hours=1)).batches()) if clusters(lake) else 0
+
+
+def size_of(directory: Path) -> int:
+    """The bytes of all samples and their manifests."""
+    return sum(path.stat().st_size for path in directory.rglob("*c/*/*"))
 
 
 async def test_a_sample_is_stored_as_the_command_does(files: SampleFiles, tmp_path: Path) -> None:
@@ -90,7 +106,7 @@ async def test_a_store_that_hangs_does_not_fill_the_memory(
     monkeypatch.setattr(sample_files, "_WRITE_SECONDS", 0.01)
     monkeypatch.setattr(sample_files, "_TURN_SECONDS", 0.01)
     answers, write, taker = threading.Event(), files._write, Taker()
-    monkeypatch.setattr(files, "_write", lambda batch: (answers.wait(60), write(batch))[1])
+    monkeypatch.setattr(files, "_write", lambda *given: (answers.wait(60), write(*given))[1])
     for _ in range(5):
         with pytest.raises(Transient, match=r"^the lake .*(did not take the sample|is busy).* within 0 s$") as failed:
             await files.taken(taker, lambda: True, "k")
@@ -111,10 +127,10 @@ async def test_a_cancelled_sample_keeps_its_turn_until_it_is_written(
     answers, begun, write = threading.Event(), asyncio.Event(), files._write
     loop = asyncio.get_running_loop()
 
-    def slow(batch: SampleBatch) -> int:
+    def slow(*given: Any) -> int:
         loop.call_soon_threadsafe(begun.set)
         answers.wait(60)
-        return write(batch)
+        return write(*given)
 
     monkeypatch.setattr(files, "_write", slow)
     task = asyncio.create_task(files.taken(Taker(), lambda: True, "k"))
@@ -133,7 +149,7 @@ async def test_who_does_not_lead_stores_nothing(tmp_path: Path) -> None:
     def check() -> None:
         raise Transient("NotLeading", "this operator does not hold the lease")
 
-    files = SampleFiles(str(tmp_path / "lake"), check)
+    files = SampleFiles(str(tmp_path / "lake"), check, Now())
     with pytest.raises(Transient, match="lease"):
         await files.taken(Taker(), lambda: True, "k")
     await files.close()
@@ -199,3 +215,61 @@ async def test_one_that_does_not_wait_any_more_keeps_no_turn(files: SampleFiles)
     late.answers.set()
     assert all(await asyncio.gather(*holding))
     assert files._turns.free == sample_files._AT_ONCE
+
+
+class TestDailyLimit:
+    """A namespace may write a 32nd of the lake a day. All share the lake: if it is full, no sample is stored."""
+
+    @pytest.fixture(autouse=True)
+    def volume(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A sample and its manifest take 7 KiB; a namespace may have 50 KiB a day."""
+        usage = shutil.disk_usage("/")._replace(total=32 * 50 * 1024)
+        monkeypatch.setattr(shutil, "disk_usage", lambda place: usage)
+
+    @staticmethod
+    async def fill(files: SampleFiles, namespace: str) -> Permanent:
+        """Store samples until one is refused."""
+        for _ in range(20):
+            try:
+                await files.taken(Taker(), lambda: True, namespace)
+            except Permanent as refused:
+                return refused
+        pytest.fail("20 samples were stored")
+
+    async def test_one_namespace_does_not_fill_the_lake(self, files: SampleFiles, tmp_path: Path) -> None:
+        """The condition says what to change. The samples of others are stored, and the cluster is read no more."""
+        refused = await self.fill(files, "k")
+        assert refused.reason == "DailyLimit"
+        assert refused.message == (
+            "the samples of namespace k have reached the limit of 0 MiB a day: set a longer spec.sampling.interval, or "
+            "sample fewer clusters. Sampling continues after midnight UTC"
+        )
+        assert stored(tmp_path) > 3
+        assert 40_000 < size_of(tmp_path) <= 50 * 1024
+        taker = Taker()
+        with pytest.raises(Permanent, match="limit"):
+            await files.taken(taker, lambda: True, "k")
+        assert taker.taken == 0
+        assert await files.taken(taker, lambda: True, "other")
+
+    async def test_begins_anew_with_the_day(self, tmp_path: Path) -> None:
+        now = Now()
+        files = SampleFiles(str(tmp_path / "lake"), lambda: None, now)
+        await self.fill(files, "k")
+        now.time += timedelta(hours=11, minutes=59)
+        assert (await self.fill(files, "k")).reason == "DailyLimit"
+        now.time += timedelta(minutes=1)
+        assert await files.taken(Taker(), lambda: True, "k")
+        await files.close()
+
+    async def test_does_not_begin_anew_with_the_process(self, files: SampleFiles, tmp_path: Path) -> None:
+        """What was written is counted in the lake. A damaged count costs that, and no sample."""
+        await self.fill(files, "k")
+        before, again = stored(tmp_path), SampleFiles(str(tmp_path / "lake"), lambda: None, Now())
+        await self.fill(again, "k")
+        assert stored(tmp_path) == before
+        (tmp_path / "lake/written/samples/namespace=k.json").write_text("[]")
+        after = SampleFiles(str(tmp_path / "lake"), lambda: None, Now())
+        assert await after.taken(Taker(), lambda: True, "k")
+        for opened in (again, after):
+            await opened.close()

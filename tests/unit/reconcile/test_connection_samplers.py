@@ -7,7 +7,7 @@ from tests.fakes.shared_clusters import Cluster
 from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.reconcile import connection_samplers
 from kafka_rebalance.reconcile.report.sampling_report import StoredSample
 
@@ -143,6 +143,14 @@ class TestFailures:
         await more(world, lake)
         await world.until(lambda: (condition(world) or ())[:2] == ("True", "Sampled"))
         assert world.supervisor.failed_tasks == ()
+
+    async def test_a_limit_of_the_day_is_said(self, world, lake):
+        """The message says when sampling continues: after that, it does."""
+        lake.error = Permanent("DailyLimit", "the limit of 320 MiB a day. Sampling continues after midnight UTC")
+        sampled(world)
+        await world.until(lambda: condition(world) == ("False", "DailyLimit", lake.error.message))
+        lake.error = None
+        await world.until(lambda: (condition(world) or ())[:2] == ("True", "Sampled"))
 
     def test_pauses_grow(self):
         """One failure does not delay the next sample; a store that stays away is not asked at each interval."""
