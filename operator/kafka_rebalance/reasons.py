@@ -121,7 +121,7 @@ class Reason(StrEnum):
     MIXED_FACTORS = "MixedFactors", "lists of different lengths are given where one replication factor is required"
     RACK_UNKNOWN = "RackUnknown", "some brokers have a rack and others none, which strategy Generate does not support"
     GOALS_NOT_COMBINED = "GoalsNotCombined", "goals are set that cannot be combined"
-    PLANNING_FAILED = "PlanningFailed", "the planner's process died; retried"
+    PLANNING_FAILED = "PlanningFailed", "the planner's process died or took too long; retried"
     NOT_EXPLAINED = "NotExplained", "`explain` does not support the request"
     NO_WAY_FORWARD = "NoWayForward", "no sequence of steps leads from the current to the target replicas"
 

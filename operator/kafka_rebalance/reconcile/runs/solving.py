@@ -9,11 +9,13 @@ The servers of an inline connection can claim many brokers, long replica lists a
 A plan for these can take hours and gigabytes, but the threads of the event loop and the memory of the container serve
 all clusters. So for an inline connection only small plans are made in a thread, a process has limits of memory and
 time, and only one runs at a time (`namespace_turns`). The process of a KafkaConnection gets what is free in the
-container: a spec that asks for 300 replicas of each partition takes gigabytes in a large cluster.
+container, and half an hour: a spec that asks for 300 replicas of each partition takes gigabytes and hours in a large
+cluster. All these processes have a lower priority than the operator.
 """
 
 import asyncio
 import contextlib
+import os
 import resource
 import sys
 from collections.abc import Callable, Sequence
@@ -64,7 +66,13 @@ _granted: list[int] = []
 """What processes that are planning now may take: a process that has just started uses little of it."""
 _LONGEST_SECONDS = 180.0
 """Time limit of a plan for an inline connection. The plans of other inline connections wait meanwhile."""
+_LONGEST_TRUSTED_SECONDS = 1800.0
+"""Time limit of a plan for a KafkaConnection. A large plan takes minutes."""
 _RETRY_SECONDS = 60.0
+_RETRY_LONG_SECONDS = 3600.0
+"""After a plan for a KafkaConnection that took too long. An edit of the spec is planned at once."""
+_NICER = 10
+"""Added to the nice value of a process, which has a tenth of the operator's weight then."""
 _PLAN, _LOG_DIRS = "plan", "log-dirs"
 """What a process is asked for: a `PlanRequest`, or the moves between log dirs."""
 
@@ -74,7 +82,7 @@ async def run_planner(request: PlanRequest, turn: AbstractAsyncContextManager[No
 
     Refused if the planner refuses the request; Transient("PlanningFailed") if its process dies or exceeds its limits.
     ``turn``: held while a process plans for servers that are not trusted; that process has limits. None: it may take
-    what is free in the container.
+    what is free in the container, and half an hour.
     """
     if _easy(request, 1 if turn is None else _UNTRUSTED):
         return await asyncio.to_thread(plan, request)
@@ -106,13 +114,7 @@ async def _answer_of_process(
     ``most``: the bytes that a process with a ``turn`` may use.
     """
     if turn is None:
-        free = await asyncio.to_thread(free_bytes)
-        share = 0 if free is None else max(_MEMORY_BYTES, int(_FREE_SHARE * (free - sum(_granted))))
-        _granted.append(share)
-        try:
-            return await _asked(kind, question, what, share, "of what the container has left")
-        finally:
-            _granted.remove(share)
+        return await _answer_for_trusted(kind, question, what)
     async with turn:
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
@@ -120,6 +122,23 @@ async def _answer_of_process(
         except TimeoutError:
             message = f"planning {what} took more than {_LONGEST_SECONDS:.0f} s"
             raise _failed(f"{message}, the limit for an inline connection") from None
+
+
+async def _answer_for_trusted(kind: str, question: Callable[[], bytes], what: str) -> bytes:
+    free = await asyncio.to_thread(free_bytes)
+    share = 0 if free is None else max(_MEMORY_BYTES, int(_FREE_SHARE * (free - sum(_granted))))
+    _granted.append(share)
+    try:
+        async with asyncio.timeout(_LONGEST_TRUSTED_SECONDS):
+            return await _asked(kind, question, what, share, "of what the container has left")
+    except TimeoutError:
+        message = (
+            f"planning {what} took more than {_LONGEST_TRUSTED_SECONDS:.0f} s, the limit for a KafkaConnection: "
+            "narrow spec.topics, or lower spec.replicationFactor"
+        )
+        raise Transient(Reason.PLANNING_FAILED, message, retry_after=_RETRY_LONG_SECONDS) from None
+    finally:
+        _granted.remove(share)
 
 
 def _memory_limit(request: PlanRequest) -> int:
@@ -179,6 +198,8 @@ def _limit_memory(count: int) -> None:
 
 def _answer() -> None:
     """The main function of the process: reads a question from stdin, and writes the answer to stdout."""
+    with contextlib.suppress(OSError):  # it is low already
+        os.setpriority(os.PRIO_PGRP, 0, os.getpriority(os.PRIO_PROCESS, 0) + _NICER)  # of all its threads
     if most := int(sys.argv[1]):
         with contextlib.suppress(OSError):  # not on Linux
             _limit_memory(most)

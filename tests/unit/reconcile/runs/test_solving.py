@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -166,6 +167,18 @@ class TestProcess:
         assert failed.value.reason == "PlanningFailed"
         assert children() == []
 
+    async def test_has_limited_time_for_trusted_servers_too(self, monkeypatch):
+        """A spec may ask for 100 replicas of each partition: its process would use a CPU for hours.
+
+        The message says what to change. An edit of the spec does not wait for the next attempt, an hour later.
+        """
+        monkeypatch.setattr(solving, "_LONGEST_TRUSTED_SECONDS", 0.01)
+        with pytest.raises(Transient, match="took more than 0 s, the limit for a KafkaConnection") as failed:
+            await run_planner(request(60_000), None)
+        assert failed.value.message.endswith("narrow spec.topics, or lower spec.replicationFactor")
+        assert (failed.value.reason, failed.value.retry_after) == ("PlanningFailed", 3600)
+        assert children() == []
+
     async def test_waits_for_its_turn(self):
         """Plans of many inline connections do not fill the container together."""
         turns, ended = NamespaceTurns(), []
@@ -198,6 +211,16 @@ class TestProcess:
         await asyncio.gather(task, return_exceptions=True)
         assert task.cancelled()
         assert pid not in children()
+
+    def test_has_a_lower_priority_than_the_operator(self):
+        """A plan may take minutes, in which the operator renews its lease and works for other clusters."""
+        low = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
+        command = (sys.executable, "-P", "-m", solving.__name__, "0", "plan")
+        with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
+            try:  # it waits for the request
+                wait_until("it has", lambda: os.getpriority(os.PRIO_PROCESS, process.pid) == low, timeout=60)
+            finally:
+                process.kill()
 
     async def test_killed(self, long):
         """Out of memory: reported and retried."""
