@@ -35,6 +35,9 @@ SETTLED = timedelta(hours=1)
 """Newer files are not merged: a load model job may be reading them, and late ones may come."""
 STILL_READ = timedelta(hours=6)
 """Files that were merged are deleted after this time, when no job can be reading them any more."""
+UNUSED = timedelta(days=90)
+"""After this time without a run, the steps of a cluster are deleted. Servers may claim any number of cluster ids, and
+in this time a namespace may write half of a lake of 10 GiB. What was learnt from them stays in use."""
 _ROW_GROUP = 1 << 20
 _PIECE_ROWS = 4096
 """How many rows are read at a time: a file may unpack to a hundred times its size, and a row may have long lists."""
@@ -96,16 +99,25 @@ def merge(lake: Lake, cluster_id: str, now: datetime) -> Iterator[Tidied]:
                 yield Tidied(len(group), 1, 0)
 
 
-def forget_runs(lake: Lake) -> int:
-    """Delete the steps of runs that no durations are learnt from any more; returns their number."""
-    deleted = 0
-    for cluster in lake.names("steps"):
-        place = f"steps/{cluster}"
-        runs = [f"{place}/{day}/{name}" for day in lake.names(place) for name in lake.names(f"{place}/{day}")]
-        for name in [name for name in runs if name.endswith(".parquet")][:-MOST_RUNS]:
-            lake.delete(name)
-            deleted += 1
-    return deleted
+def forget_runs(lake: Lake, now: datetime) -> int:
+    """Delete the steps of runs that no durations are learnt from any more; returns the number of runs.
+
+    These are all but the newest of each cluster, and all of a cluster that had no run for ``UNUSED``.
+    """
+    before = (now - UNUSED).date().isoformat()
+    return sum(_forget(lake, f"steps/{cluster}", before) for cluster in lake.names("steps"))
+
+
+def _forget(lake: Lake, place: str, before: str) -> int:
+    days = lake.names(place)
+    runs = [f"{place}/{day}/{name}" for day in days for name in lake.names(f"{place}/{day}")]
+    runs = [name for name in runs if name.endswith(".parquet")]
+    if days and days[-1].removeprefix("date=") < before:
+        lake.delete_directory(place)
+        return len(runs)
+    for name in runs[:-MOST_RUNS]:
+        lake.delete(name)
+    return len(runs[:-MOST_RUNS])
 
 
 def _expire(lake: Lake, cluster_id: str, day: str, before: datetime, table: LakeTable) -> int:

@@ -146,14 +146,14 @@ class TestMerge:
 
 class TestRuns:
     def test_those_that_nothing_learns_from_go(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The newest of each cluster stay, whatever their age."""
+        """The newest of each cluster that is in use stay, whatever their age."""
         monkeypatch.setattr(lake_retention, "MOST_RUNS", 2)
         for cluster, days in (("a", ("2026-01-01", "2026-01-02", "2026-01-02", "2026-02-01")), ("b", ("2026-01-01",))):
             for number, day in enumerate(days):
                 path = tmp_path / f"steps/cluster={cluster}/date={day}/{day.replace('-', '')}T00000{number}Z-r.parquet"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
-        assert forget_runs(Lake.open(str(tmp_path))) == 2
+        assert forget_runs(Lake.open(str(tmp_path)), NOW) == 2
         left = sorted(str(path.relative_to(tmp_path / "steps")) for path in tmp_path.glob("steps/*/*/*"))
         assert left == [
             "cluster=a/date=2026-01-02/20260102T000002Z-r.parquet",

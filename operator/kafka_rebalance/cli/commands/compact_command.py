@@ -48,7 +48,8 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
     with lake_store(lake):
         opened = Lake.open(lake)
         kept = lake_retention.kept_clusters(opened)
-        chosen = chosen_clusters(lake, clusters) if clusters or not kept else kept
+        only_steps = not kept and bool(opened.names("steps"))
+        chosen = kept if not clusters and (kept or only_steps) else chosen_clusters(lake, clusters)
         done: dict[str, Tidied] = {}
 
         def expire(cluster_id: str) -> None:
@@ -56,7 +57,7 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
             done[cluster_id] = lake_retention.Tidied(0, 0, deleted)
 
         failed = each_cluster(chosen, expire)
-        runs = lake_retention.forget_runs(opened) if keep else 0
+        runs = lake_retention.forget_runs(opened, now) if keep else 0
         left = sweep(opened, datetime.now(UTC))
         turns = {cluster_id: lake_retention.merge(opened, cluster_id, now) for cluster_id in done}
 

@@ -151,6 +151,30 @@ class TestCompact:
             "deleted 1 files that killed writers had left",
         ]
 
+    @pytest.mark.parametrize("sampled", [True, False])
+    def test_steps_of_clusters_without_a_recent_run_go(self, tmp_path: Path, sampled: bool) -> None:
+        """Servers may claim any number of cluster ids, each of which would keep its newest 500 runs for ever.
+
+        Also in a lake that has no samples.
+        """
+        now = datetime.now(UTC)
+        runs = {"made-up-1": (400, 100), "made-up-2": (91,), "used": (400, 89)}
+        for cluster, ages in runs.items():
+            for age in ages:
+                day = (now - timedelta(days=age)).date().isoformat()
+                path = tmp_path / f"steps/cluster={cluster}/date={day}/r.parquet"
+                path.parent.mkdir(parents=True)
+                path.touch()
+        if sampled:
+            write_batch(str(tmp_path), SampleBatch(now, "c1", (), run_id="a"))
+        command = ["compact", "--lake", str(tmp_path)]
+        kept = CliRunner().invoke(pipeline, command, catch_exceptions=False)
+        assert len(list(tmp_path.glob("steps/*/*/*"))) == 5, kept.output
+        done = CliRunner().invoke(pipeline, [*command, "--retention", "14d"])
+        assert "deleted the steps of 3 runs" in done.stdout, done.exception
+        assert [path.name for path in tmp_path.glob("steps/*")] == ["cluster=used"]
+        assert len(list(tmp_path.glob("steps/*/*/*"))) == 2
+
     def test_clusters_take_turns(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """One that has very many files does not keep the Job from the others until its deadline."""
         _three_clusters(tmp_path)
