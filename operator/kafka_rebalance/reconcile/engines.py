@@ -23,7 +23,8 @@ from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.claimed_server import Claimed
-from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners, Work
+from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
+from kafka_rebalance.reconcile.act.cluster_work import Work
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.started_runs import Started, started_here
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
@@ -37,6 +38,7 @@ from kafka_rebalance.reconcile.report.sampling_report import sampling_samples
 from kafka_rebalance.reconcile.runs.plan_maker import LoadModels
 from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
 from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.reconcile.state.repeated_work import RepeatedWork
 from kafka_rebalance.reconcile.throttle.ledger_cache import INLINE_BYTES
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 from kafka_rebalance.telemetry.metric_families import Sample
@@ -98,6 +100,7 @@ class Engines:
         # Without those that nobody waits for: any server may claim any number of ids.
         self._claims: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closing: set[asyncio.Task[None]] = set()
+        self._ending = RepeatedWork(self.end_bindings)
 
     def get(self, cluster_id: str) -> Running | None:
         """The engine of the cluster, if it runs."""
@@ -198,8 +201,7 @@ class Engines:
                 async with self._one_claim(binding.cluster_id):
                     if binding.cluster_id not in self._running:
                         named = partial(self._book.names_for, binding.cluster_id)
-                        work = await self._owners.end_unless(binding.cluster_id, named)
-                        if work.throttled:
+                        if await self._owners.end_unless(binding.cluster_id, named):
                             found.append(
                                 Unfinished(binding, str(Work((), throttled=True)), self._owners.without_us(binding))
                             )
@@ -340,7 +342,7 @@ class Engines:
                     if connection.inline is not None:
                         self._book.strike(connection)
             log.info("cluster %s: nothing names it any more, and nothing of ours is left there", engine.cluster_id)
-            self._in_background(self.end_bindings())
+            self._in_background(self._ending.ask())
         self._in_background(_close(engine, engine.cluster_id))
 
     async def _evict_others(self, cluster_id: str, owner: Owner) -> None:

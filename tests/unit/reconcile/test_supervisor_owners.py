@@ -1,15 +1,17 @@
 """The operator changes a Kafka cluster only with the client of its owner, even if others claim its id."""
 
+import asyncio
 import json
 
 import pytest
 from tests.fakes.shared_clusters import Away, Cluster, OneAnswer, listener_of
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
-from kafka_rebalance.errors import Permanent
-from kafka_rebalance.kube.blobs import object_name
+from kafka_rebalance.errors import Permanent, Refused
+from kafka_rebalance.kube.blobs import KIND_LABEL, object_name
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.act import cluster_owners
+from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
 
 
 class TestAnotherNamespace:
@@ -120,6 +122,81 @@ class TestManyClusters:
         await world.until(lambda: world.state("a", "r1") == "InlineConnectionRefused")
         assert world.supervisor._engines.get("c").engine is engine
         assert not engine.retired
+
+
+class TestManyRecords:
+    """A namespace may have thousands of runs on record: a list of them takes long, and a rest follows."""
+
+    @staticmethod
+    def listed(world, monkeypatch, kind):
+        """The lists of records of this kind from now on; each waits until the event is set."""
+        lists, may_end, list_config_maps = [], asyncio.Event(), world.kube.list_config_maps
+
+        async def one(labels):
+            if labels == {KIND_LABEL: kind}:
+                lists.append(kind)
+                await may_end.wait()
+            return await list_config_maps(labels)
+
+        monkeypatch.setattr(world.kube, "list_config_maps", one)
+        return lists, may_end
+
+    async def test_the_owner_does_not_wait_for_lists_for_others(self, world, monkeypatch):
+        """Servers of another namespace that claim its cluster are refused by the binding alone."""
+        world.connection()
+        await world.until(lambda: world.owner)
+        world.servers["kafka"] = Away()
+        for number in range(3):
+            world.servers[f"s{number}"] = Cluster([1], t=[[1]])
+            world.create("evil", f"s{number}", f"r{number}")
+        await world.restart("k")
+        _, may_end = self.listed(world, monkeypatch, "run")
+        claim, refused = ClusterOwners.claim, []
+
+        async def claimed(self, claimant, *arguments, **options):
+            try:
+                return await claim(self, claimant, *arguments, **options)
+            except Refused as error:
+                refused.append((claimant.owner.namespace, error.reason))
+                raise
+
+        monkeypatch.setattr(ClusterOwners, "claim", claimed)
+        world.see("evil")
+        await world.until(lambda: len(refused) == 3)
+        assert set(refused) == {("evil", "ClusterOwnedElsewhere")}
+        may_end.set()
+
+    async def test_named_clusters_cost_no_list(self, world, monkeypatch):
+        """A start waits for a look at each binding."""
+        world.connection()
+        await world.until(lambda: world.owner)
+        await world.supervisor.stop()
+        world.begin()
+        lists, may_end = self.listed(world, monkeypatch, "run")
+        may_end.set()
+        world.servers["kafka"] = Away()
+        await world.supervisor.know(())
+        assert world.owner
+        assert not lists
+
+    async def test_engines_that_end_look_at_all_bindings_together(self, world, monkeypatch):
+        """Users end engines at will; looks that wait for one another delay whoever claims a cluster."""
+        for number in range(8):
+            world.servers[f"s{number}"] = found = Cluster([1, 2], t=[[1]])
+            found.cluster_id = f"id-{number}"
+            world.create("a", f"s{number}", f"r{number}", execution={"suspend": True})
+        world.see("a")
+        engines = world.supervisor._engines
+        await world.until(lambda: all(engines.get(f"id-{number}") for number in range(8)))
+        lists, may_end = self.listed(world, monkeypatch, "binding")
+        for number in range(8):
+            world.gone(REBALANCES, "a", f"r{number}")
+        await world.until(lambda: not any(engines.get(f"id-{number}") for number in range(8)))
+        assert len(lists) == 1
+        may_end.set()
+        await world.until(lambda: not engines._closing)
+        assert len(lists) == 2
+        assert world.owner is None
 
 
 class TestSameNamespace:

@@ -17,9 +17,9 @@ from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
-from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.claimed_server import Claimed
+from kafka_rebalance.reconcile.act.cluster_work import Work
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.retention import abandoned
 from kafka_rebalance.reconcile.decide.cluster_identity import (
@@ -33,7 +33,7 @@ from kafka_rebalance.reconcile.decide.cluster_identity import (
     renewed,
     servers_of,
 )
-from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, refusal_of_claim
+from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, refusal_at_once, refusal_of_claim
 from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
@@ -42,22 +42,6 @@ MOST_CLUSTERS = 20
 """Of the inline connections of a namespace. Their servers may claim new ids, and leave work without end there."""
 StandingOf = Callable[[Owner, str], Standing]
 """What the operator knows of an owner with respect to a cluster id."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Unfinished work of the operator in a cluster. ``throttled``: the ledger is not empty, or cannot be read."""
-
-    open_runs: tuple[Run, ...]
-    throttled: bool
-
-    def __bool__(self) -> bool:
-        return bool(self.open_runs) or self.throttled
-
-    def __str__(self) -> str:
-        names = ", ".join(f"{run.namespace}/{run.name}" for run in self.open_runs[:3])
-        more = f" and {len(self.open_runs) - 3} more" if len(self.open_runs) > 3 else ""
-        return f"runs are open ({names}{more})" if self.open_runs else "throttles or cordons are in place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +93,11 @@ class ClusterOwners:
         "InlineConnectionRefused" if the inline connections of the claimant have too many clusters.
         """
         cluster_id = server.info.cluster_id
+        before = await self._bindings.load(cluster_id)
+        if before is not None:
+            refusal = refusal_at_once(claimant, before, standing_of(before.owner, cluster_id))
+            if refusal is not None:
+                raise refusal
         while True:
             work = await self.work_in(cluster_id)
             binding = await self._binding(cluster_id, work)
@@ -191,15 +180,17 @@ class ClusterOwners:
         if binding is not None and (after := _renewed(binding, server)) != binding:
             await self._bindings.save(after)
 
-    async def end_unless(self, cluster_id: str, named: Callable[[Owner], bool]) -> Work:
+    async def end_unless(self, cluster_id: str, named: Callable[[Owner], bool]) -> bool:
         """End the binding if nothing names the cluster for its owner, and no work of ours is there.
 
         Open runs without a resource are closed first, because nothing else can end them. No engine runs there. Returns
-        the work.
+        whether throttles or cordons of ours are in place.
         """
         binding = await self._bindings.load(cluster_id)
+        if binding is None or named(binding.owner):
+            return await self._throttled(cluster_id)  # without the list of all runs, for which others may wait
         work = await self.work_in(cluster_id)
-        if binding is not None and work.open_runs and not work.throttled and not named(binding.owner):
+        if work.open_runs and not work.throttled and not named(binding.owner):
             try:
                 await self._abandon_orphans(work)
             except RebalanceError as error:
@@ -207,10 +198,10 @@ class ClusterOwners:
                     "cluster %s: whether its open runs have a resource is not known: %s", cluster_id, error.message
                 )
             work = await self.work_in(cluster_id)
-        if binding is not None and not named(binding.owner) and not work:
+        if not named(binding.owner) and not work:
             await self._bindings.delete(cluster_id)
             log.info("cluster %s: no longer bound to %s", cluster_id, binding.owner)
-        return work
+        return work.throttled
 
     async def bound(self) -> list[Binding]:
         """All bindings on record."""

@@ -30,6 +30,16 @@ class Standing:
     edited: bool = False
 
 
+def refusal_at_once(claimant: Standing, binding: Binding, holder: Standing) -> Refused | None:
+    """The refusal of an inline connection to the cluster of another owner that names it, whatever work there is.
+
+    None: it has to be known. A server may claim the id again and again, and to look for work takes long.
+    """
+    if claimant.owner.connection or not holder.named or binding.owner == claimant.owner:
+        return None
+    return _owned_elsewhere(binding)
+
+
 def refusal_of_claim(
     claimant: Standing, binding: Binding | None, holder: Standing, *, work: bool, running: bool, proved: bool
 ) -> Refused | None:

@@ -9,7 +9,8 @@ from tests.unit.cli.commands.test_history_command import DONE
 
 from kafka_rebalance.cli.options.resource_lookup import stores
 from kafka_rebalance.model.run import RunOutcome
-from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners, Work
+from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
+from kafka_rebalance.reconcile.act.cluster_work import Work
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kafka_rebalance.model.ownership import Binding, Owner
-from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, refusal_of_claim
+from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, refusal_at_once, refusal_of_claim
 
 OLD, NEW = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -47,6 +47,33 @@ def test_who_is_refused(claimant, holder, work, refused):
     """``named``: the owner's resources are there, or its KafkaConnection; ``work``: something is not ended."""
     found = refusal_of_claim(claimant, Binding("c", holder.owner), holder, work=work, running=False, proved=False)
     assert (found and found.reason) == refused
+
+
+@pytest.mark.parametrize(
+    ("claimant", "holder", "refused"),
+    [
+        (inline("a"), connection("p"), True),
+        (inline("a"), inline("b"), True),
+        (inline("a"), inline("a"), False),
+        (inline("a"), inline("b", named=False), False),
+        (inline("a"), connection("p", named=False), False),
+        (connection("p"), inline("b"), False),
+        (connection("p"), connection("q"), False),
+        (connection("p", named=False), connection("q"), False),
+    ],
+)
+def test_who_is_refused_at_once(claimant, holder, refused):
+    """Only who is refused with the same words whatever else is known."""
+    binding = Binding("c", holder.owner)
+    found = refusal_at_once(claimant, binding, holder)
+    assert (found is not None) is refused
+    if found is not None:
+        known = [(work, running, proved) for work in (0, 1) for running in (0, 1) for proved in (0, 1)]
+        later = {
+            str(refusal_of_claim(claimant, binding, holder, work=bool(w), running=bool(r), proved=bool(p)))
+            for w, r, p in known
+        }
+        assert later == {str(found)}
 
 
 def test_a_cluster_without_a_binding():

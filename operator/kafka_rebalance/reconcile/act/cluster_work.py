@@ -1,0 +1,21 @@
+"""The work of the operator in a Kafka cluster that has not ended: until then the cluster stays with its owner."""
+
+from dataclasses import dataclass
+
+from kafka_rebalance.model.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Unfinished work of the operator in a cluster. ``throttled``: the ledger is not empty, or cannot be read."""
+
+    open_runs: tuple[Run, ...]
+    throttled: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.open_runs) or self.throttled
+
+    def __str__(self) -> str:
+        names = ", ".join(f"{run.namespace}/{run.name}" for run in self.open_runs[:3])
+        more = f" and {len(self.open_runs) - 3} more" if len(self.open_runs) > 3 else ""
+        return f"runs are open ({names}{more})" if self.open_runs else "throttles or cordons are in place"
