@@ -59,6 +59,20 @@ async def test_the_owner_does_not_wait_for_the_end_of_the_run(squatted):
     assert squatted.runs["evil"] is None
 
 
+@pytest.mark.parametrize("unreadable", ["hidden", "failing"])
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_nor_where_its_topics_cannot_be_read(squatted, unreadable, restarted):
+    """The server may show topics that the owner's user may not describe, or whose names Kafka does not accept."""
+    setattr(squatted.real, unreadable, {"bogus"})
+    if restarted:
+        await squatted.restart()
+    squatted.create("a", kafka=REF, **DRAIN)
+    squatted.see()
+    await squatted.until(lambda: squatted.state("a") in {"Succeeded", "KafkaAuthorizationFailed", "KafkaUnreachable"})
+    assert squatted.ready("a") == ("Succeeded", "4 of 4 partitions are at their targets")
+    assert squatted.runs["evil"] is None
+
+
 async def test_of_a_later_run(squatted, caplog):
     """The later run must not treat these cordons as its own. So the record names no broker any more; the log does."""
     await squatted.until(lambda: squatted.runs["evil"] == "Abandoned")

@@ -47,8 +47,12 @@ async def started_here(stores: Stores, run: Run, reader: KafkaReader) -> Started
 async def may_move_here(run: Run, stores: Stores, resources: Resources, reader: KafkaReader) -> bool:
     """Whether an open run, whose resource the operator has not seen, may move partitions of this cluster.
 
-    False for a run that started at another server. Raises if this cannot be decided; plans wait until then.
+    False for a run that started at another server, and for an ``unproved`` one, which may not change this cluster: its
+    plan is not read, because that server may have shown topics that cannot be described here. Raises if this cannot be
+    decided; plans wait until then.
     """
+    if run.unproved:
+        return False
     try:
         if not await resources.exists(run.namespace, run.name, run.uid):
             return False

@@ -10,7 +10,7 @@ from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.act.started_runs import Started, started_here
+from kafka_rebalance.reconcile.act.started_runs import Started, may_move_here, started_here
 from kafka_rebalance.reconcile.state.record import Stores
 
 
@@ -78,3 +78,9 @@ class TestBegunHere:
         tp = TopicPartition("a", 0)
         await stores.origins.append(run.uid, run.run_id, [Origin(tp, topic_id, replicas_of(1))])
         assert await started_here(stores, run, kafka) is here
+
+
+async def test_a_run_that_another_owner_may_have_started_moves_nothing():
+    """Plans neither wait for it nor read what it moves: a namespace may have hundreds, with large plans."""
+    run = Run("u", "kafka", "r", "c", "run", "h", "sha256:a", NOON, unproved=True)
+    assert not await may_move_here(run, None, None, None)
