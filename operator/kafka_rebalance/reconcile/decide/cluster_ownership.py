@@ -35,9 +35,9 @@ def refusal_at_once(claimant: Standing, binding: Binding, holder: Standing) -> R
 
     None: it has to be known. A server may claim the id again and again, and to look for work takes long.
     """
-    if claimant.owner.connection or not holder.named or binding.owner == claimant.owner:
+    if claimant.owner.connection or not holder.named:
         return None
-    return _owned_elsewhere(binding)
+    return refusal_of_claim(claimant, binding, holder, work=False, running=False, proved=False)
 
 
 def refusal_of_claim(
