@@ -1,4 +1,4 @@
-"""One reading at a time for everybody who asks, with a rest after it: any number of callers costs a part of the time.
+"""One reading at a time for everybody who asks, and in the long run a part of the time for any number of callers.
 
 The records of all runs are read for each resource that may not use its connection, and users may create thousands of
 these.
@@ -11,8 +11,10 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-_REST = 4.0
-"""The rest, as a multiple of the time that the reading took: readings take a fifth of the time."""
+_PART = 0.2
+"""The part of the time that readings take at most."""
+_SAVED_SECONDS = 5.0
+"""Time for readings that is saved up while there are none: a hundred resources that are applied at once do not wait."""
 _LONGEST_REST_SECONDS = 2.0
 
 
@@ -24,7 +26,8 @@ class SharedReading(Generic[T]):
         self._now: asyncio.Task[T] | None = None
         self._next: asyncio.Task[T] | None = None
         """Has not begun to read, so whoever asks now may have it."""
-        self._not_before = float("-inf")
+        self._left, self._since = _SAVED_SECONDS, float("-inf")
+        """The seconds of readings that were left then, by the clock of the event loop."""
 
     async def latest(self) -> T:
         """A reading that begins after this call. Raises what ``read`` raises."""
@@ -37,15 +40,24 @@ class SharedReading(Generic[T]):
         loop = asyncio.get_running_loop()
         if before is not None and not before.done():
             await asyncio.wait({before})
-        if (rest := self._not_before - loop.time()) > 0:
+        if (rest := self._rest(loop.time())) > 0:
             await sleep(rest)
         self._now, self._next = self._next, None
         began = loop.time()
+        self._left, self._since = self._saved(began), began
         try:
             return await self._read()
         finally:
             ended = loop.time()
-            self._not_before = ended + min(_REST * (ended - began), _LONGEST_REST_SECONDS)
+            self._left = max(self._left - (1 - _PART) * (ended - began), -_PART * _LONGEST_REST_SECONDS)
+            self._since = ended
+
+    def _rest(self, now: float) -> float:
+        """The seconds until a reading may begin."""
+        return -self._saved(now) / _PART
+
+    def _saved(self, now: float) -> float:
+        return min(_SAVED_SECONDS, self._left + _PART * max(0.0, now - self._since))
 
 
 def _seen(reading: asyncio.Task[T]) -> None:

@@ -1,6 +1,7 @@
 """A reading for all who ask at the same time: it must not be older than the question."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -41,22 +42,46 @@ async def test_all_who_ask_during_a_reading_share_the_next():
     assert read.begun == 2
 
 
-async def test_a_rest_follows(monkeypatch):
-    """A fifth of the time, however many ask."""
-    rests = []
+class TestRests:
+    """A reading takes 0.1 s of the loop's time, which only readings and rests let pass."""
 
-    async def rest(seconds):
-        rests.append(seconds)
+    @pytest.fixture
+    async def clock(self, monkeypatch):
+        """The time, and the rests."""
+        clock = SimpleNamespace(now=0.0, rests=[])
 
-    async def read():
-        await asyncio.sleep(0.01)
+        async def rest(seconds):
+            clock.now += seconds
+            clock.rests.append(round(seconds, 3))
 
-    monkeypatch.setattr(shared_reading, "sleep", rest)
-    shared = SharedReading(read)
-    await shared.latest()
-    assert rests == []
-    await shared.latest()
-    assert 0.02 < rests[0] <= 2
+        monkeypatch.setattr(shared_reading, "sleep", rest)
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: clock.now)
+        return clock
+
+    def shared(self, clock, seconds=0.1):
+        async def read():
+            clock.now += seconds
+
+        return SharedReading(read)
+
+    async def test_not_for_what_is_applied_at_once(self, clock):
+        """A hundred resources, one after the other: the time for their readings has been saved up."""
+        shared = self.shared(clock, 0.05)
+        for _ in range(100):
+            await shared.latest()
+        assert clock.rests == []
+
+    async def test_in_the_long_run_readings_take_a_fifth_of_the_time(self, clock):
+        shared = self.shared(clock)
+        for _ in range(1000):
+            await shared.latest()
+        assert 0.2 * clock.now <= 1000 * 0.1 < 0.21 * clock.now + 5
+
+    async def test_a_slow_reading_does_not_stop_the_next_for_long(self, clock):
+        shared = self.shared(clock, 60.0)
+        for _ in range(3):
+            await shared.latest()
+        assert clock.rests == [2.0, 2.0]
 
 
 async def test_one_that_does_not_wait_any_more():
