@@ -9,6 +9,8 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 BUSY_SECONDS = 0.5
 SENT_SECONDS = 0.1
 """After something was sent: calls without a copy are done already, small copies soon."""
+_OF_WAITED = 0.25
+"""The pause, as a part of the time since the last call: what has arrived waits for at most a quarter of its time."""
 RESTING_SECONDS = 3.0
 """While every open run is blocked and at rest: windows open, brokers settle."""
 FOREIGN_SECONDS = 1.0
@@ -35,7 +37,8 @@ def requeue_after(
     running = [r for r in rebalances if r.record.loaded_run is not None and not r.memory.blocked(now)]
     resting = [r for r in running if at_rest(r) and (r.assessment.step_block is not None or requires_decision(r))]
     if sent or len(resting) < len(running):
-        return min(BUSY_SECONDS, max(SENT_SECONDS - (now - sent_at), now - sent_at))
+        waited = now - sent_at
+        return min(BUSY_SECONDS, max(SENT_SECONDS - waited, SENT_SECONDS / 2, _OF_WAITED * waited))
     if running:
         return FOREIGN_SECONDS if limits_others else RESTING_SECONDS
     longest = IDLE_SECONDS if ledger_empty else UNSETTLED_SECONDS

@@ -66,10 +66,19 @@ def pause(*rebalances, sent=None, ledger_empty=True, limits_others=False):
 class TestPause:
     @pytest.mark.parametrize(
         ("sent", "seconds"),
-        [(0, SENT_SECONDS), (0.04, SENT_SECONDS - 0.04), (0.2, 0.2), (1, BUSY_SECONDS), (None, BUSY_SECONDS)],
+        [
+            (0, SENT_SECONDS),
+            (0.04, SENT_SECONDS - 0.04),
+            (0.1, SENT_SECONDS / 2),
+            (1, 0.25),
+            (2, BUSY_SECONDS),
+            (None, BUSY_SECONDS),
+        ],
     )
     def test_while_something_moves(self, sent, seconds):
         """After a submission the next look is soon: small copies complete quickly. Large ones are looked at less often.
+
+        A copy that has arrived waits for at most a quarter of the time that it took.
 
         The rest of the round counts: what it took has passed for the copies as well.
         """
