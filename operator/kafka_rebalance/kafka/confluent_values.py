@@ -91,8 +91,8 @@ def partition_states(
 ) -> Answers[TopicPartition, PartitionState, str]:
     """The partitions of the topics that were described, without reassignments; an answer may be an error instead.
 
-    Those that are equal to what they were ``before`` are the same objects: whoever keeps one reading while the next one
-    is made does not need the memory twice.
+    A partition that equals its state in ``before`` is the same object, so that two readings need little more memory
+    than one.
     """
     states = Answers[TopicPartition, PartitionState, str]()
     share = dict[Any, Any]().setdefault  # equal lists are one object, which halves the memory of a large cluster

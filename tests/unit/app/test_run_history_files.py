@@ -8,6 +8,7 @@ import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -115,33 +116,26 @@ async def test_a_store_that_hangs_is_not_waited_for(
     answers.set()
 
 
+@pytest.mark.parametrize(
+    ("most", "runs"),
+    [(5, [{"steps": (STEP,) * steps} for steps in (7, 1, 1)]), (30, [{"weight": 20}] * 3)],
+    ids=["many steps", "steps with many destinations, which need as much memory as twenty others"],
+)
 async def test_long_runs_that_wait_do_not_fill_the_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    most: int,
+    runs: list[dict[str, Any]],
 ) -> None:
     """One of any length may wait, but not many of them."""
-    monkeypatch.setattr(run_history_files, "_MOST_WAITING_STEPS", 5)
+    monkeypatch.setattr(run_history_files, "_MOST_WAITING_STEPS", most)
     answers = threading.Event()
     files = RunHistoryFiles(str(tmp_path))
     monkeypatch.setattr(files, "_write", lambda *_: answers.wait(60))
     with caplog.at_level(logging.WARNING):
-        for number, steps in enumerate((7, 1, 1)):
-            files.keep(replace(record(f"run-{number}"), steps=(STEP,) * steps))
-    assert len(caplog.messages) == 2
-    answers.set()
-    await files.close()
-
-
-async def test_long_steps_that_wait_do_not_fill_the_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A step with many destinations needs as much memory as twenty others."""
-    monkeypatch.setattr(run_history_files, "_MOST_WAITING_STEPS", 30)
-    answers = threading.Event()
-    files = RunHistoryFiles(str(tmp_path))
-    monkeypatch.setattr(files, "_write", lambda *_: answers.wait(60))
-    with caplog.at_level(logging.WARNING):
-        for number in range(3):
-            files.keep(replace(record(f"run-{number}"), weight=20))
+        for number, changes in enumerate(runs):
+            files.keep(replace(record(f"run-{number}"), **changes))
     assert len(caplog.messages) == 2
     answers.set()
     await files.close()

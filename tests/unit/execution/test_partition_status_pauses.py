@@ -62,7 +62,7 @@ class TestPaused:
         ids=["the first one stays", "the first one is dropped"],
     )
     def test_a_copy_too_many_is_dropped_while_another_replica_leads(self, listed, leader, left):
-        """Only the leader may get to the front of the list: Kafka elects whoever is first, outside our limits."""
+        """If the first replica is dropped, the leader becomes the first: Kafka may elect the first one at any time."""
         move = dataclasses.replace(MOVE, target=replicas_of(4, 3, 5))
         found = state(*listed, leader=leader)
         assert status_of(found, move=move, r=2).call.until_in_sync

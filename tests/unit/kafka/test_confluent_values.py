@@ -36,7 +36,7 @@ class TestPartitionStates:
         assert now[moved] is not before[moved]
 
     def test_errors_are_left_out(self):
-        """Whoever asked says them."""
+        """The caller reports them."""
         assert partition_states({"t": KafkaError(KafkaError._TIMED_OUT)}) == {}
 
 

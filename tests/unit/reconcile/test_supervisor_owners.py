@@ -180,7 +180,7 @@ class TestManyRecords:
         assert not lists
 
     async def test_engines_that_end_look_at_all_bindings_together(self, world, monkeypatch):
-        """Users end engines at will; looks that wait for one another delay whoever claims a cluster."""
+        """Users can end many engines. If each end started a look at all bindings, owners would wait for these."""
         for number in range(8):
             world.servers[f"s{number}"] = found = Cluster([1, 2], t=[[1]])
             found.cluster_id = f"id-{number}"

@@ -96,7 +96,7 @@ class Judges:
 
 
 def moves_many_in_dirs(*rebalances: Rebalance) -> bool:
-    """Whether the replicas that move between log dirs are so many that a thread judges them."""
+    """Whether a thread judges the replicas that move between log dirs, because there are many of them."""
     runs = (rebalance.record.loaded_run for rebalance in rebalances)
     return sum(len(run.log_dirs) for run in runs if run is not None) >= MANY
 

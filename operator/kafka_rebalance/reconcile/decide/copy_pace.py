@@ -27,7 +27,7 @@ class LastCopies:
     in_flight: int
 
     def may_wait(self, now: float, in_flight: int, brokers: int) -> bool:
-        """Whether copies may wait for a later round, with so many partitions ``in_flight`` now."""
+        """Whether copies may wait for a later round. ``in_flight``: the partitions of the cluster in flight now."""
         if in_flight < max(_MANY, _MANY_PER_BROKER * brokers) or now - self.at >= _SECONDS:
             return False
         return in_flight > (1 - _ARRIVED) * self.in_flight

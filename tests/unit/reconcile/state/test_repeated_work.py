@@ -58,7 +58,7 @@ async def test_a_rest_before_it_is_done_once_more(monkeypatch):
 
 
 async def test_after_a_failure_it_is_done_again():
-    """Whoever does the work is told."""
+    """The caller that does the work gets the error."""
     work = Work()
     work.may_end.set()
     work.error = ValueError("once")
