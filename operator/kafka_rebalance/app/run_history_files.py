@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC
 
 from kafka_rebalance.app.load_model_files import CLUSTER_ID
@@ -12,10 +14,11 @@ from kafka_rebalance.model.run_record import RunRecord
 
 log = logging.getLogger(__name__)
 
-_MOST_WAITING = 100
-"""Runs that are not written yet. A store that hangs costs the newer ones, not memory without end."""
 _MOST_WAITING_STEPS = 500_000
-"""The weight of their steps, about 170 MiB. One run may have as much."""
+"""The weight of the steps of runs that are not written yet, about 170 MiB. One run may have as much. A store that hangs
+costs newer runs, first of the namespace with most that waits, and not memory without end."""
+_LEAST_WEIGHT = 5_000
+"""Any run counts as one of this weight."""
 _MOST_BYTES_A_DAY = 50 << 20
 """Of one namespace, about 2,000,000 steps: with servers of its own it can end any number of runs, and all share the
 lake. Names and lists that servers claim can take 600 bytes of a step."""
@@ -24,6 +27,16 @@ _FILE_BYTES = 12 << 10
 _WHAT = "steps"
 _CLOSE_SECONDS = 5.0
 _READ_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A run that is not written yet. ``held``: its record, until it is being written."""
+
+    namespace: str
+    run_id: str
+    weight: int
+    held: list[RunRecord]
 
 
 class RunHistoryFiles:
@@ -36,8 +49,8 @@ class RunHistoryFiles:
     def __init__(self, place: str | None, models: str | None = None) -> None:
         self._place = place
         self._models = models
-        self._waiting: dict[Future[None], int] = {}
-        """What is not written yet, and the weight of its steps."""
+        self._waiting: dict[Future[None], _Waiting] = {}
+        """What is not written yet, oldest first."""
         # A thread of its own: a store that hangs must not use up those of the event loop.
         self._thread = ThreadPoolExecutor(1, "run-history")
         self._reader = ThreadPoolExecutor(1, "durations")
@@ -46,13 +59,33 @@ class RunHistoryFiles:
         """Store a record some time soon. Never raises, never waits."""
         if self._place is None:
             return
-        waiting, weight = len(self._waiting), max(record.weight, len(record.steps))
-        if waiting >= _MOST_WAITING or (waiting and sum(list(self._waiting.values())) + weight > _MOST_WAITING_STEPS):
-            log.warning("run %s is not in the history: %d others wait for the store", record.run_id, waiting)
+        run = _Waiting(record.namespace, record.run_id, max(record.weight, len(record.steps), _LEAST_WEIGHT), [record])
+        if not self._make_room(run):
+            _not_kept(run, len(self._waiting))
             return
-        writing = self._thread.submit(self._write, self._place, record)
-        self._waiting[writing] = weight
+        place = self._place
+        writing = self._thread.submit(lambda: self._write(place, run.held.pop()))
+        self._waiting[writing] = run
         writing.add_done_callback(lambda written: self._waiting.pop(written, None))
+
+    def _make_room(self, run: _Waiting) -> bool:
+        """Whether the run may wait. What namespaces with more than its own have is dropped for it."""
+        while True:
+            waiting = list(self._waiting.items())
+            by_namespace: Counter[str] = Counter()
+            for _, other in waiting:
+                by_namespace[other.namespace] += other.weight
+            if not waiting or by_namespace.total() + run.weight <= _MOST_WAITING_STEPS:
+                return True
+            greediest, most = by_namespace.most_common(1)[0]
+            if by_namespace[run.namespace] + run.weight > most:
+                return False
+            newest_first = [(writing, other) for writing, other in reversed(waiting) if other.namespace == greediest]
+            dropped = next((other for writing, other in newest_first if writing.cancel()), None)
+            if dropped is None:  # its only run is being written
+                return False
+            dropped.held.clear()  # the queue of the thread keeps what was cancelled
+            _not_kept(dropped, len(self._waiting))
 
     async def durations(self, cluster_id: str) -> DurationModel | None:
         """What `pipeline history` has learnt; None if that is not known or cannot be read. Never raises."""
@@ -106,6 +139,10 @@ class RunHistoryFiles:
             log.warning("%s: its run is not in the history: %s was not written (%s)", name, place, type(error).__name__)
         except Exception:
             log.exception("%s: its run is not in the history", name)
+
+
+def _not_kept(run: _Waiting, waiting: int) -> None:
+    log.warning("run %s is not in the history: %d others wait for the store", run.run_id, waiting)
 
 
 def _read(models: str, cluster_id: str) -> DurationModel | None:

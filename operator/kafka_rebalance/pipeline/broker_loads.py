@@ -14,7 +14,8 @@ import pyarrow.parquet
 
 from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.pipeline.hot_partitions import HotPartition, hot_partitions
-from kafka_rebalance.pipeline.lake import Lake, safe
+from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.storage.locations import path_segment
 
 METADATA_KEY = b"kafka_rebalance.broker_loads"
 _HOT = pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("share", pa.float64())])
@@ -152,4 +153,4 @@ def _load(row: Mapping[str, Any]) -> BrokerLoad:
 
 def loads_path(cluster_id: str) -> str:
     """The path of a cluster's table in the lake."""
-    return f"models/{safe(cluster_id)}/broker-loads.parquet"
+    return f"models/{path_segment(cluster_id)}/broker-loads.parquet"

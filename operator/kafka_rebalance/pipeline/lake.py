@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import pyarrow.fs
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.storage.locations import open_location, write_whole
+from kafka_rebalance.storage.locations import open_location, path_segment, write_whole
 
 STAMP = "%Y%m%dT%H%M%S.%fZ"
 _SPARK_SCHEMES = {"s3": "s3a"}
@@ -96,7 +96,9 @@ class Lake:
 def clusters(lake: Lake) -> list[str]:
     """The ids of the clusters that have samples. Of one whose samples have all expired, the directory may be left."""
     return [
-        cluster_id for cluster_id in named_in(lake, "manifests") if lake.names(f"manifests/cluster={safe(cluster_id)}")
+        cluster_id
+        for cluster_id in named_in(lake, "manifests")
+        if lake.names(f"manifests/cluster={path_segment(cluster_id)}")
     ]
 
 
@@ -119,12 +121,7 @@ def chosen_clusters(lake_uri: str, wanted: Sequence[str]) -> list[str]:
 
 def model_path(cluster_id: str) -> str:
     """The path of a cluster's compact load model in the lake."""
-    return f"models/{safe(cluster_id)}/load-model.parquet"
-
-
-def safe(cluster_id: str) -> str:
-    """A cluster id as one path segment."""
-    return quote(cluster_id, safe="")
+    return f"models/{path_segment(cluster_id)}/load-model.parquet"
 
 
 def stamp(moment: datetime) -> str:

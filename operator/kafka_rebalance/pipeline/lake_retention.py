@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet
 
-from kafka_rebalance.pipeline.lake import Lake, named_in, safe
+from kafka_rebalance.pipeline.lake import Lake, named_in
 from kafka_rebalance.pipeline.lake_tables import TABLES, LakeTable
 from kafka_rebalance.pipeline.sample_manifests import (
     Manifest,
@@ -27,6 +27,7 @@ from kafka_rebalance.pipeline.sample_manifests import (
     verified,
 )
 from kafka_rebalance.pipeline.stored_hours import HOUR, PLACES, hour_names, window_days
+from kafka_rebalance.storage.locations import path_segment
 from kafka_rebalance.storage.run_history import MOST_RUNS
 
 FILE_BYTES = 128 << 20
@@ -127,7 +128,7 @@ def _expire(lake: Lake, cluster_id: str, day: str, before: datetime, table: Lake
         _delete(lake, name, table)
     if day < before.date().isoformat():  # also what no manifest names, because a sampler was killed
         for place in (table.manifests, table.files):
-            lake.delete_directory(f"{place}/cluster={safe(cluster_id)}/date={day}")
+            lake.delete_directory(f"{place}/cluster={path_segment(cluster_id)}/date={day}")
     return len(old)
 
 
@@ -148,7 +149,7 @@ def _expire_windows(lake: Lake, cluster_id: str, before: datetime | None, unread
             deleted += len(gone)
         if before is not None and day < before.date():  # also what no manifest names, because a job was killed
             for kind in PLACES:
-                lake.delete_directory(f"{kind}/cluster={safe(cluster_id)}/date={day.isoformat()}")
+                lake.delete_directory(f"{kind}/cluster={path_segment(cluster_id)}/date={day.isoformat()}")
     return deleted
 
 

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
 from kafka_rebalance.model.run_shape import Flow, RunShape
 from kafka_rebalance.pipeline.duration_fit import PastRun
-from kafka_rebalance.pipeline.lake import Lake, safe
+from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.storage.locations import path_segment
 from kafka_rebalance.storage.run_history import MOST_RUNS, VERSION
 
 _BUSIEST = 16
@@ -35,7 +36,7 @@ def clusters_with_runs(lake: Lake) -> list[str]:
 
 def run_files(lake: Lake, cluster_id: str) -> list[str]:
     """The files of the runs that are learnt from, oldest first."""
-    place = f"steps/cluster={safe(cluster_id)}"
+    place = f"steps/cluster={path_segment(cluster_id)}"
     files = [f"{place}/{day}/{name}" for day in lake.names(place) for name in lake.names(f"{place}/{day}")]
     return [file for file in files if file.endswith(".parquet")][-MOST_RUNS:]
 

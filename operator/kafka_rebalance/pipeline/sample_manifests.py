@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from kafka_rebalance.model.load_artifact import CLOCK_SKEW
-from kafka_rebalance.pipeline.lake import STAMP, Lake, safe
+from kafka_rebalance.pipeline.lake import STAMP, Lake
 from kafka_rebalance.pipeline.lake_tables import OFFSETS, SAMPLES, LakeTable
 from kafka_rebalance.pipeline.schema import SCHEMA_VERSION, SampleBatch, to_table
+from kafka_rebalance.storage.locations import path_segment
 
 _STAMP_LENGTH = len("20260131T235959.000000Z")
 _NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{32}\.json")
@@ -196,7 +197,8 @@ def _manifest_of(
     cluster_id: str, data: bytes, batches: tuple[StoredBatch, ...], replaces: tuple[str, ...], table: LakeTable
 ) -> Manifest:
     moment = batches[-1].sampled_at
-    place = f"cluster={safe(cluster_id)}/date={moment.date().isoformat()}/{moment.strftime(STAMP)}-{uuid.uuid4().hex}"
+    day, file = moment.date().isoformat(), f"{moment.strftime(STAMP)}-{uuid.uuid4().hex}"
+    place = f"cluster={path_segment(cluster_id)}/date={day}/{file}"
     name = f"{table.manifests}/{place}.json"
     return Manifest(
         name=name,
@@ -257,13 +259,13 @@ def unmerged(intact: Iterable[Manifest]) -> list[Manifest]:
 
 def days(lake: Lake, cluster_id: str, table: LakeTable = SAMPLES) -> list[str]:
     """The dates of a cluster's manifests, oldest first."""
-    names = lake.names(f"{table.manifests}/cluster={safe(cluster_id)}")
+    names = lake.names(f"{table.manifests}/cluster={path_segment(cluster_id)}")
     return [name.removeprefix("date=") for name in names if re.fullmatch(r"date=\d{4}-\d\d-\d\d", name)]
 
 
 def names_of(lake: Lake, cluster_id: str, day: str, table: LakeTable = SAMPLES) -> list[str]:
     """The manifests of a day, oldest first."""
-    place = f"{table.manifests}/cluster={safe(cluster_id)}/date={day}"
+    place = f"{table.manifests}/cluster={path_segment(cluster_id)}/date={day}"
     return [f"{place}/{name}" for name in lake.names(place) if _NAME.fullmatch(name)]
 
 

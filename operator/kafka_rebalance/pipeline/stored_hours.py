@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from kafka_rebalance.pipeline.lake import Lake, safe, stamp
+from kafka_rebalance.pipeline.lake import Lake, stamp
 from kafka_rebalance.pipeline.run_chain import Chain
 from kafka_rebalance.pipeline.sample_manifests import READERS, Skipped, StoredBatch, parse_aware, stamp_of
+from kafka_rebalance.storage.locations import path_segment
 
 HOUR = timedelta(hours=1)
 VERSION = 1
@@ -83,7 +84,7 @@ class HourInputs:
         """The path of the manifest or the file in the lake; it depends only on the values here."""
         digest = hashlib.sha256(json.dumps(self.document()).encode()).hexdigest()[:32]
         ending = "json" if kind == PLACES[0] else "parquet"
-        place = f"{kind}/cluster={safe(self.cluster_id)}/date={self.hour.date().isoformat()}"
+        place = f"{kind}/cluster={path_segment(self.cluster_id)}/date={self.hour.date().isoformat()}"
         return f"{place}/{stamp(self.hour)}-{digest}.{ending}"
 
     def agrees(self, linked: Chain) -> bool:
@@ -169,11 +170,11 @@ def intact_hours(lake: Lake, hours: Iterable[StoredHour]) -> list[StoredHour]:
 
 def window_days(lake: Lake, cluster_id: str) -> list[date]:
     """The dates of a cluster's manifests of windows, oldest first."""
-    names = lake.names(f"{PLACES[0]}/cluster={safe(cluster_id)}")
+    names = lake.names(f"{PLACES[0]}/cluster={path_segment(cluster_id)}")
     return [date.fromisoformat(name.removeprefix("date=")) for name in names if name.startswith("date=")]
 
 
 def hour_names(lake: Lake, cluster_id: str, day: date) -> list[str]:
     """The manifests of a day, oldest hour first."""
-    place = f"{PLACES[0]}/cluster={safe(cluster_id)}/date={day.isoformat()}"
+    place = f"{PLACES[0]}/cluster={path_segment(cluster_id)}/date={day.isoformat()}"
     return [f"{place}/{name}" for name in lake.names(place) if _NAME.fullmatch(name)]

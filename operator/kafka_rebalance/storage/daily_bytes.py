@@ -11,9 +11,8 @@ import json
 import shutil
 from datetime import date
 from pathlib import Path
-from urllib.parse import quote
 
-from kafka_rebalance.storage.locations import Location, read_whole, write_whole
+from kafka_rebalance.storage.locations import Location, path_segment, read_whole, write_whole
 
 PLACE = "written"
 _VOLUME_SHARE = 32
@@ -58,4 +57,4 @@ def claim_bytes(location: Location, what: str, namespace: str, day: date, count:
 
 
 def _path(what: str, namespace: str) -> str:
-    return f"{PLACE}/{what}/namespace={quote(namespace, safe='')}.json"
+    return f"{PLACE}/{what}/namespace={path_segment(namespace)}.json"

@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs
@@ -80,6 +80,12 @@ def _put(filesystem: Any, path: str, data: bytes) -> None:
     # Otherwise Arrow would compress a file that ends in .gz a second time.
     with filesystem.open_output_stream(path, compression=None) as stream:
         stream.write(data)
+
+
+def path_segment(name: str) -> str:
+    """A name, for example of a cluster, as one segment of a path that stays where it is put; unquote gives it back."""
+    escaped = quote(name, safe="")
+    return escaped if escaped.strip(".") else escaped.replace(".", "%2E")
 
 
 def without_credentials(uri: str) -> str:

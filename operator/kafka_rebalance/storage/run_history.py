@@ -8,7 +8,6 @@ A file appears as a whole or not at all, so a reader needs no manifest.
 from collections.abc import Sequence
 from datetime import UTC
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.fs
@@ -16,7 +15,7 @@ import pyarrow.parquet as pq
 
 from kafka_rebalance.model.run_record import RunRecord, StepRecord
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
-from kafka_rebalance.storage.locations import Location, store_failed, write_whole
+from kafka_rebalance.storage.locations import Location, path_segment, store_failed, write_whole
 
 VERSION = 1
 MOST_RUNS = 500
@@ -71,8 +70,8 @@ def packed_run(record: RunRecord) -> bytes:
 def store_run(location: Location, record: RunRecord, packed: bytes) -> str:
     """Store what `packed_run` has made of the run; the path of the file. OSError if the store does not take it."""
     end = record.ended_at.astimezone(UTC)
-    name = f"{end.strftime('%Y%m%dT%H%M%SZ')}-{quote(record.run_id, safe='')}.parquet"
-    path = f"steps/cluster={quote(record.cluster_id, safe='')}/date={end.date().isoformat()}/{name}"
+    name = f"{end.strftime('%Y%m%dT%H%M%SZ')}-{path_segment(record.run_id)}.parquet"
+    path = f"steps/cluster={path_segment(record.cluster_id)}/date={end.date().isoformat()}/{name}"
     write_whole(location.filesystem, f"{location.root}/{path}", packed)
     return path
 
@@ -95,8 +94,8 @@ def _rows(record: RunRecord, steps: Sequence[StepRecord]) -> list[dict[str, Any]
 
 def read_run(location: Location, cluster_id: str, run_id: str) -> RunRecord | None:
     """The run, if its record is there. Transient (LakeUnusable) if the store does not answer."""
-    place = f"{location.root}/steps/cluster={quote(cluster_id, safe='')}"
-    end = f"-{quote(run_id, safe='')}.parquet"
+    place = f"{location.root}/steps/cluster={path_segment(cluster_id)}"
+    end = f"-{path_segment(run_id)}.parquet"
     try:
         selector = pyarrow.fs.FileSelector(place, allow_not_found=True, recursive=True)
         found = [info.path for info in location.filesystem.get_file_info(selector) if info.path.endswith(end)]

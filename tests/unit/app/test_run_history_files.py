@@ -103,7 +103,7 @@ async def test_a_store_that_hangs_is_not_waited_for(
 ) -> None:
     """``keep`` does not wait for it, the end waits only briefly, and it does not fill the memory."""
     monkeypatch.setattr(run_history_files, "_CLOSE_SECONDS", 0.01)
-    monkeypatch.setattr(run_history_files, "_MOST_WAITING", 3)
+    monkeypatch.setattr(run_history_files, "_MOST_WAITING_STEPS", 3 * run_history_files._LEAST_WEIGHT)
     answers = threading.Event()
     files = RunHistoryFiles(str(tmp_path))
     monkeypatch.setattr(files, "_write", lambda *_: answers.wait(60))
@@ -129,6 +129,7 @@ async def test_long_runs_that_wait_do_not_fill_the_memory(
     runs: list[dict[str, Any]],
 ) -> None:
     """One of any length may wait, but not many of them."""
+    monkeypatch.setattr(run_history_files, "_LEAST_WEIGHT", 1)
     monkeypatch.setattr(run_history_files, "_MOST_WAITING_STEPS", most)
     answers = threading.Event()
     files = RunHistoryFiles(str(tmp_path))
@@ -139,6 +140,29 @@ async def test_long_runs_that_wait_do_not_fill_the_memory(
     assert len(caplog.messages) == 2
     answers.set()
     await files.close()
+
+
+async def test_the_namespace_with_most_that_waits_loses_its_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The runs of others are kept; with equal shares it is the next run that is not."""
+    monkeypatch.setattr(run_history_files, "_LEAST_WEIGHT", 10)
+    monkeypatch.setattr(run_history_files, "_MOST_WAITING_STEPS", 60)
+    answers, written = threading.Event(), list[str]()
+    files = RunHistoryFiles(str(tmp_path))
+
+    def write(_place: str, record: RunRecord) -> None:
+        answers.wait(60)
+        written.append(record.run_id)
+
+    monkeypatch.setattr(files, "_write", write)
+    with caplog.at_level(logging.WARNING):
+        for run in ("a1", "a2", "a3", "a4", "a5", "a6", "b1", "a7", "b2", "b3", "b4"):
+            files.keep(replace(record(run), namespace=run[0]))
+    assert [message.split()[1] for message in caplog.messages] == ["a6", "a7", "a5", "a4", "b4"]
+    answers.set()
+    await files.close()
+    assert written == ["a1", "a2", "a3", "b1", "b2", "b3"]
 
 
 async def test_a_long_run_is_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Opening a place by its name, and what messages say of it."""
 
 import errno
+from urllib.parse import unquote
 
 import pytest
 
@@ -9,6 +10,7 @@ from kafka_rebalance.storage import locations
 from kafka_rebalance.storage.locations import (
     hadoop_settings,
     open_location,
+    path_segment,
     store_failed,
     without_credentials,
     write_whole,
@@ -116,3 +118,13 @@ class TestWriting:
         with pytest.raises(OSError, match="full"):
             write_whole(location.filesystem, f"{location.root}/samples/a", b"abcdef")
         assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+class TestSegments:
+    @pytest.mark.parametrize("name", ["c/1", "..", ".", "a..b", "%2E%2E", "4L6g3nShT-eMCtK--X86sw", "\u00e9"])
+    def test_stay_where_they_are_put(self, tmp_path, name):
+        """A server says the id of its cluster: it must not lead into another directory."""
+        segment = path_segment(name)
+        assert unquote(segment) == name
+        assert (tmp_path / segment).resolve().parent == tmp_path.resolve()
+        assert (tmp_path / segment).resolve() != tmp_path.resolve()

@@ -24,10 +24,10 @@ def history(lake: str, clusters: tuple[str, ...], master: str | None, *, allow_t
     """Learn from ended runs how long a run takes, for `plan --durations`."""
     check_spark(master)
     from kafka_rebalance.pipeline.duration_fit import FEWEST_RUNS, learn
-    from kafka_rebalance.pipeline.lake import Lake, safe
+    from kafka_rebalance.pipeline.lake import Lake
     from kafka_rebalance.pipeline.run_steps import clusters_with_runs, past_runs, run_files
     from kafka_rebalance.pipeline.spark_session import spark_session
-    from kafka_rebalance.storage.locations import hadoop_settings, store_failed
+    from kafka_rebalance.storage.locations import hadoop_settings, path_segment, store_failed
 
     try:
         opened = Lake.open(lake)
@@ -52,7 +52,7 @@ def history(lake: str, clusters: tuple[str, ...], master: str | None, *, allow_t
                     refused.append(error)
                     click.echo(printable(f"cluster {cluster_id}: refused ({error.reason}): {error.message}"), err=True)
                     return
-                path = f"models/{safe(cluster_id)}/durations.json"
+                path = f"models/{path_segment(cluster_id)}/durations.json"
                 opened.write(path, model.to_json())
                 click.echo(printable(f"cluster {cluster_id}: {_sentence(model, looked_at)} -> {path}"))
 

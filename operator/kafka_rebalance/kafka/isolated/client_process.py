@@ -13,7 +13,6 @@ import logging
 import os
 import pickle
 import resource
-import signal
 import socket
 import threading
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.isolated.frames import HEAD_BYTES, Head, Kind, framed, head_of
 from kafka_rebalance.kafka.isolated.reply_format import written, written_error
 from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.parent_process import end_with_parent
 from kafka_rebalance.reasons import Reason
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,6 @@ BEAT_SECONDS = 1.0
 _FENCE_SECONDS = 5.0
 """How long an order waits for the operator. An operator that does not answer is suspended or overloaded."""
 _LONGEST_LINE = 4_000
-_PR_SET_PDEATHSIG = 1
 _M_ARENA_MAX = -8
 
 
@@ -69,11 +68,7 @@ def small_stacks() -> None:
 
 def _limit() -> None:
     """Limit the memory, disable core files (they would contain credentials), and end with the parent process."""
-    parent = os.getppid()
-    with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(0)
+    end_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError), open("/proc/self/statm", encoding="ascii") as statm:
         most = int(statm.read().split()[0]) * resource.getpagesize() + MEMORY_BYTES

@@ -25,6 +25,7 @@ from functools import partial
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.model.goals import Balance
 from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.parent_process import end_with_parent
 from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.problem.request import PlanRequest
 from kafka_rebalance.reasons import Reason
@@ -198,6 +199,7 @@ def _limit_memory(count: int) -> None:
 
 def _answer() -> None:
     """The main function of the process: reads a question from stdin, and writes the answer to stdout."""
+    end_with_parent()
     with contextlib.suppress(OSError):  # it is low already
         os.setpriority(os.PRIO_PGRP, 0, os.getpriority(os.PRIO_PROCESS, 0) + _NICER)  # of all its threads
     if most := int(sys.argv[1]):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from e2e.bench.waiting import wait_until
@@ -211,6 +212,22 @@ class TestProcess:
         await asyncio.gather(task, return_exceptions=True)
         assert task.cancelled()
         assert pid not in children()
+
+    def test_ends_with_an_operator_that_is_killed(self):
+        """Otherwise it would go on for up to half an hour, beside that of the next operator."""
+        low = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
+        command = repr((sys.executable, "-P", "-m", solving.__name__, "0", "plan"))
+        operator = f"import subprocess\nchild = subprocess.Popen({command})\nprint(child.pid, flush=True)\nchild.wait()"
+        # The test holds the end of its input that the operator would hold: only the kernel can tell it.
+        with subprocess.Popen(
+            (sys.executable, "-c", operator), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as parent:
+            pid = int(parent.stdout.readline())
+            try:
+                wait_until("it waits for the request", lambda: os.getpriority(os.PRIO_PROCESS, pid) == low, timeout=60)
+            finally:
+                parent.kill()
+            wait_until("it has ended", lambda: not Path(f"/proc/{pid}").exists(), timeout=60)
 
     def test_has_a_lower_priority_than_the_operator(self):
         """A plan may take minutes, in which the operator renews its lease and works for other clusters."""
