@@ -28,7 +28,8 @@ class MortalDisk:
 
         def call(*arguments):
             self._count(name)
-            return real(*arguments)
+            # A process that dies loses nothing that it has written: only a machine does.
+            return None if name == "fsync" else real(*arguments)
 
         return call
 
