@@ -72,6 +72,7 @@ WARM_UP = Case(300, 30, None, 3, 100, 100)
 CASES: Mapping[str, Case] = {
     "throttled": Case(60, 600, 20 * _MIB, 1, 100, 20),
     "large": Case(12, 600, None, 1, 100, 20),
+    "large, together": Case(12, 600, None, 3, 100, 20),
     "larger": Case(12, 3_000, None, 1, 100, 20),
     "larger, together": Case(12, 3_000, None, 3, 100, 20),
     "larger, more": Case(60, 3_000, None, 1, 100, 60),
