@@ -11,6 +11,8 @@ STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
 
 # If it is set, every worker and every operator that a test starts compiles the same files again.
 unexport PYTHONDONTWRITEBYTECODE
+# A new clone checks only what differs from the last one: mypy compares the content of the files.
+export MYPY_CACHE_DIR ?= $(HOME)/.cache/kafka-rebalance-operator/mypy
 # tests/workers.py assigns the tests to the workers.
 WORKERS := --numprocesses 6 --no-loadscope-reorder
 

@@ -17,6 +17,7 @@ from e2e.world import BIG, FAST, SMALL, World, targets
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
 
+KILLS = 20
 SHORT_LIVES = 2
 
 
@@ -31,8 +32,8 @@ def arrived(
 class TestOperatorKilled:
     """The operator is killed with -9 and restarted repeatedly."""
 
-    @pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.campaign)])
-    def test_many_times_in_one_run(self, world: World, operator: OperatorProcess, kills: int) -> None:
+    @pytest.mark.campaign
+    def test_many_times_in_one_run(self, world: World, operator: OperatorProcess) -> None:
         """The original plan completes, within its caps in every sample, and the recorded origins can undo it."""
         chance = random.Random(1)
         topic = world.skewed("killed", *[BIG // 16] * 60)
@@ -44,14 +45,14 @@ class TestOperatorKilled:
         plan = world.planned(rebalance, before)
         target = targets(plan)
         with world.sampling() as look:
-            for kill in range(kills):
+            for kill in range(KILLS):
                 begun = time.monotonic()
                 operator.launch()
                 if kill:  # the first life ends before there is a plan
                     operator.wait_ready()
                 # Measured on this machine: a short life ends while the operator connects, plans and sets the throttle.
                 start = time.monotonic() - begun
-                if kill == kills - 1:
+                if kill == KILLS - 1:
                     wait_until("a partition has arrived", lambda: arrived(world, topic, before, target), every=0.2)
                 time.sleep(chance.uniform(0, 0.25 * start if kill < SHORT_LIVES else min(start, 1.5)))
                 operator.kill9()
