@@ -44,6 +44,8 @@ class Judge:
         self.limited = set()
         """Those of them that count for its limits: what others have moved since the reading for the order is theirs."""
         self.moved_at = {}
+        self.late = {}
+        """When an order that its sender had given up acted last."""
         """When others last moved each partition."""
         self.abandoned = set()
         """The resources, as the audit log names them, with a run that was abandoned."""
@@ -131,8 +133,10 @@ class Judge:
             self.ours[tp] = run.uid
             if self.moved_at.get(tp, -1.0) < at:
                 self.limited.add(tp)
-            if not client.basis.late:
-                self._capped(what, run, {tp} if set(to) - set(seen.replicas) else set())
+            if client.basis.late:
+                self.late[tp] = now
+            else:
+                self._capped(what, run, client.basis, {tp} if set(to) - set(seen.replicas) else set())
 
     def _fenced(self, process, what):
         """A call of a container that was killed may arrive after its next start, which takes the Lease at once."""
@@ -260,9 +264,10 @@ class Judge:
             if f"{tp.partition}:{b}" not in entries or (b, FOLLOWER_RATE) not in values:
                 self.breach(f"{what}: the copy to {b} is not throttled")
 
-    def _capped(self, what, run, begun):
-        """``begun``: what this order sets in flight."""
-        flying = {tp for tp in self.limited if self.ours[tp] == run.uid and self._flies(tp)} | begun
+    def _capped(self, what, run, basis, begun):
+        """``begun``: what this order sets in flight. That an order which was given up has acted may not be known yet."""
+        unseen = {tp for tp, at in self.late.items() if at >= basis.since}
+        flying = {tp for tp in self.limited - unseen if self.ours[tp] == run.uid and self._flies(tp)} | begun
         most = self.most(self.caps[run.uid], 100)
         if len(flying) > most:
             self.breach(f"{what}: {len(flying)} partitions in flight, and {_P} is {most}")

@@ -134,14 +134,18 @@ class TestLimits:
 
     OTHER = TopicPartition("t", 1)
 
-    def broken(self, *, flies, redirected=False):
+    def broken(self, *, flies, redirected=False, late_at=None):
+        """``late_at``: when the order acted by which t-1 is in flight, and its sender had given it up."""
+
         async def judged():
             ordered = await Ordered(3, "b").stored()
             at_rest = replace(ordered.state, replicas=replicas_of(2), adding=())
             other = ordered.state if flies else at_rest
             ordered.kafka = SimpleNamespace(dead={}, states={TP: at_rest, self.OTHER: replace(other, tp=self.OTHER)})
-            ordered.client.basis = SimpleNamespace(read={TP: (at_rest, 0.0)}, resource="n/b", since=0.0, late=False)
+            read = {TP: (at_rest, 1.0)}
+            ordered.client.basis = SimpleNamespace(read=read, resource="n/b", since=1.0, late=False)
             judge = ordered.judge
+            judge.late = {} if late_at is None else {self.OTHER: late_at}
             judge.edited_throttle, judge.ours, judge.limited = True, {self.OTHER: "b"}, {self.OTHER}
             judge.statuses.edited(ordered.bodies["b"])
             judge.cap("b", {"parallelPartitionCount": 1})
@@ -160,6 +164,10 @@ class TestLimits:
 
     def test_do_not_count_what_others_have_redirected(self):
         assert self.broken(flies=True, redirected=True) == []
+
+    @pytest.mark.parametrize(("at", "count"), [(0.5, 1), (1.5, 0)], ids=["before the last rounds", "during them"])
+    def test_count_an_order_that_was_given_up_once_it_must_be_known(self, at, count):
+        assert len(self.broken(flies=True, late_at=at)) == count
 
 
 class TestCordons:
