@@ -265,7 +265,7 @@ class Judge:
                 self.breach(f"{what}: the copy to {b} is not throttled")
 
     def _capped(self, what, run, basis, begun):
-        """``begun``: what this order sets in flight. That an order which was given up has acted may not be known yet."""
+        """``begun``: what this order sets in flight. It may be unknown that an order which was given up acted."""
         unseen = {tp for tp, at in self.late.items() if at >= basis.since}
         flying = {tp for tp in self.limited - unseen if self.ours[tp] == run.uid and self._flies(tp)} | begun
         most = self.most(self.caps[run.uid], 100)

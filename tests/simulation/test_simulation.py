@@ -82,7 +82,7 @@ FAILED_ONCE_WITH_OVERLAPPING = {
     512: "the judge: a plan was made of a reading that had begun before the one that an order was based on",
     1563: "a null was sent although the second look at another partition of its topic showed that it may not be",
     1709: "a rollback went on after its hand-over had been recorded without an answer",
-    1589: "the judge: a call that was given up acted after the reassignments had been listed, and counted for the limit",
+    1589: "the judge: a call that was given up acted after the last listing, and counted for the limit",
     2033: "the judge: of two readings at the same time, an order was based on the one that had begun later",
     547: "a partition with a replica too many could not be brought to rest while its preferred leader did not lead",
     434: "the judge: a partition that a plan only remembers may be moved by another rebalance",
