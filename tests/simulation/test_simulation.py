@@ -39,6 +39,7 @@ FAILED_ONCE = {
 }
 """Seeds, and the cause of the failure. After a change of the scenarios they simulate something else: find new ones."""
 FAILED_ONCE_WITH_LOG_DIRS = {
+    789: "a replica whose copy between log dirs a new plan cancelled came back to its broker in another log dir",
     128: "the judge: a replica that another rebalance has moved is left where it is",
     214: "the status of a run that had ended was not written, and then its cluster got another owner",
     265: "the judge: of two plans that name a replica, the one whose run has a record of it counts",

@@ -107,6 +107,23 @@ class TestRollback:
         await operator.until_true(lambda: not operator.engine.rebalances)
         assert places(kafka) == [A] * 6
 
+    async def test_an_edit_that_empties_the_broker(self):
+        """Copies between log dirs are cancelled, then the replicas leave. They return to the log dir that they left.
+
+        Kafka chooses the log dir of a replica that the first plan did not move.
+        """
+        kafka = jbod((1, 2))
+        operator = OperatorInMemory(kafka)
+        await half_way(kafka, operator)
+        moved = [n for n, path in enumerate(places(kafka)) if path != A] + [tp.partition for tp, _ in kafka.future]
+        operator.edit(strategy="MinimalMovement", brokers={"decommission": [1]})
+        await operator.until_true(lambda: kafka.lists("t") == [[2]] * 6)
+        kafka.crawling = set()
+        kafka.dirs[ONE] = (C, A, B)  # new replicas are in the first one
+        operator.delete()
+        await operator.until_true(lambda: not operator.engine.rebalances)
+        assert [places(kafka)[n] for n in moved] == [A] * 4
+
 
 class TestLateCalls:
     """A broker that hung carries out what it was sent after the call was given up."""

@@ -77,7 +77,7 @@ def with_log_dirs(
     for question, answer in zip(questions, answers, strict=True):
         broker = question.dirs.broker
         found += _moves_of(broker, leaving[broker], inputs.dirs[broker], answer)
-    kept = {key: row for key, e in inputs.earlier.items() if (row := _kept(e, inputs)) is not None}
+    kept = {key: row for key, e in inputs.earlier.items() if (row := _kept(e, leaving[key[1]], inputs)) is not None}
     since = joined_log_dirs(inputs.earlier, found)
     moves = kept | {move.key: since[move.key] for move in found}
     named = {p.tp for p in made.partitions}
@@ -169,11 +169,11 @@ def _leaving(made: Plan) -> defaultdict[BrokerId, set[TopicPartition]]:
     return found
 
 
-def _kept(move: LogDirMove, inputs: LogDirInputs) -> LogDirMove | None:
+def _kept(move: LogDirMove, leaving: Collection[TopicPartition], inputs: LogDirInputs) -> LogDirMove | None:
     """What a rollback has to know of a replica that an earlier plan moved; None: others have moved it since, or nothing
     was moved.
 
-    A copy in flight goes on: it is one of a run that was let go.
+    A copy in flight goes on: it is one of a run that was let go. ``leaving``: what leaves the broker with the new plan.
     """
     if move.origin is None:
         return None
@@ -184,4 +184,6 @@ def _kept(move: LogDirMove, inputs: LogDirInputs) -> LogDirMove | None:
         return None
     if at is not None and future in {move.before, move.after}:
         return replace(move, before=at, after=future)
+    if at is not None and move.tp in leaving:
+        return replace(move, before=at, after=None)
     return replace(move, before=at, after=at) if at != move.origin else None
