@@ -89,7 +89,7 @@ class Rounds:
             turns=parts.turns,
         )
         self._runs = Runs(info.cluster_id, admin, self._lifecycle, resources, stores, plans, clock, wake)
-        turn = parts.turns.matching if parts.turns else None
+        turn = parts.turns.thread if parts.turns else None
         self._closing = Closing(admin, self._lifecycle, clock, self.throttle.take_cordons, self._observer.expire, turn)
         self._judges = Judges(self._lifecycle, self._observer, self.rebalances, clock)
         self._log_dirs = LogDirCalls(admin, self.rebalances, self._lifecycle, stores, clock)

@@ -4,7 +4,7 @@ from tests.broken_rules.broken_rule import BrokenRule
 
 _LARGE = "tests/unit/kafka/isolated/test_reply_format.py::TestLargeClusters"
 _PLANNER = "tests/unit/reconcile/runs/test_solving.py::TestProcess"
-_MATCHING = "tests/unit/reconcile/state/test_matching_thread.py"
+_MATCHING = "tests/unit/reconcile/state/test_inline_thread.py"
 
 INLINE_RULES = (
     BrokenRule(
@@ -75,7 +75,7 @@ INLINE_RULES = (
         "one-turn-for-all",
         "One plan at a time is made in a process for all inline connections.",
         "reconcile/state/namespace_turns.py",
-        "partial(self._planning.of, namespace)",
+        "partial(self._process.of, namespace)",
         "partial(NamespaceTurns().of, namespace)",
         ("tests/unit/reconcile/test_supervisor_planning.py::test_all_inline_connections_wait_for_one_another",),
     ),
@@ -90,7 +90,7 @@ INLINE_RULES = (
     BrokenRule(
         "turns-of-matching",
         "A namespace with many slow matches of topics delays those of another namespace by one match.",
-        "reconcile/state/matching_thread.py",
+        "reconcile/state/inline_thread.py",
         "async with turn():",
         "if True:",
         (f"{_MATCHING}::test_namespaces_take_turns",),

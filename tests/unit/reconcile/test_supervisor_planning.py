@@ -57,11 +57,11 @@ async def test_all_inline_connections_wait_for_one_another(monkeypatch):
         namespaces.add(namespace)
         return of(turns, namespace)
 
-    async def planned(request, turn=None):
+    async def planned(request, turns=None):
         asked.append(request)
         if len(asked) == 3:
             all_ask.set()
-        async with turn or nullcontext():
+        async with turns.process() if turns else nullcontext():
             planning.append(request)
             await all_ask.wait()
             for _ in range(50):
@@ -88,7 +88,7 @@ async def test_many_replicas_in_log_dirs_do_not_occupy_the_threads(monkeypatch):
         return even_log_dirs(*arguments)
 
     monkeypatch.setattr(log_dir_search, "even_log_dirs", evened)
-    monkeypatch.setattr(solving, "_MANY_IN_DIRS", 1)
+    monkeypatch.setattr(solving, "_MANY_IN_DIRS_UNTRUSTED", 1)
     clusters = SharedClusters()
     clusters.real.dirs = dict.fromkeys(map(BrokerId, (1, 2, 3, 4)), ("/a", "/b"))
     clusters.create("r", strategy="LogDirs", goals={"logDirs": {}})
@@ -114,7 +114,7 @@ async def test_all_inline_connections_match_topics_in_turn(monkeypatch):
     await clusters.until(lambda: all(clusters.state(name) == "Succeeded" for name in "abc"))
     await clusters.supervisors[0].stop()
     assert {namespace for _, namespace in turns} == {"a", "b"}
-    assert len({queue for queue, _ in turns}) == 2  # one for plans, one for matching
+    assert len({queue for queue, _ in turns}) == 1
     assert len(turns) >= 6  # the selected topics, and the expressions that match none
 
 
@@ -132,4 +132,4 @@ async def test_all_topics_of_inline_connections_are_matched_in_their_thread(monk
     clusters.see()
     await clusters.until(lambda: clusters.state("r") == "Succeeded")
     await clusters.supervisors[0].stop()
-    assert threads == {"inline-topics_0"}
+    assert threads == {"inline_0"}

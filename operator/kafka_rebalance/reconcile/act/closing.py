@@ -27,7 +27,7 @@ from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.teardown import outcome_of
 from kafka_rebalance.reconcile.observe.permission_probe import hidden_topics
 from kafka_rebalance.reconcile.state.assessment import Assessment, Drain, Replanning, RollbackBarrier
-from kafka_rebalance.reconcile.state.matching_thread import matched
+from kafka_rebalance.reconcile.state.inline_thread import in_thread
 from kafka_rebalance.reconcile.state.namespace_turns import Turn
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 from kafka_rebalance.reconcile.state.selection import select
@@ -147,7 +147,7 @@ class Closing:
         try:
             dirs = await self._admin.log_dirs(outcome.brokers)
             selected = TopicFilter.of(rebalance.desired.spec.topics)
-            return await matched(lambda: disk_peak(outcome, selected, dirs), self._turn)
+            return await in_thread(lambda: disk_peak(outcome, selected, dirs), self._turn)
         except RebalanceError as error:
             log.warning("%s: how even the disks are was not measured: %s", rebalance.name, error.message)
             return None
@@ -169,7 +169,7 @@ class Closing:
         skipped = skipped_partitions(rebalance)
         known = {move.tp for move in rebalance.record.moves} | skipped.keys()
         known -= {tp for tp, status in skipped.items() if status.reason == Reason.TOPIC_RECREATED}
-        selected = await matched(lambda: select(rebalance.desired.spec, partitions), self._turn)
+        selected = await in_thread(lambda: select(rebalance.desired.spec, partitions), self._turn)
         if (left - known) & selected.keys():
             log.info("%s: brokers %s have got new replicas: planning again", rebalance.name, names)
             rebalance.memory = replace(rebalance.memory, empty_since=None)

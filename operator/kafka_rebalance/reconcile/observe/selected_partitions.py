@@ -6,7 +6,7 @@ from functools import partial
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
-from kafka_rebalance.reconcile.state.matching_thread import matched
+from kafka_rebalance.reconcile.state.inline_thread import in_thread
 from kafka_rebalance.reconcile.state.namespace_turns import Turn
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.selection import select
@@ -28,7 +28,7 @@ class SelectedPartitions:
         specs = {r.desired.planning_hash: r.desired.spec for r in rebalances}
         for key, spec in specs.items():
             if key not in found:
-                found[key] = await matched(partial(_selected, spec, everything), self._turn)
+                found[key] = await in_thread(partial(_selected, spec, everything), self._turn)
         self._found, self._reading = found, everything
 
     def of(

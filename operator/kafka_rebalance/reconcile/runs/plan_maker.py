@@ -7,7 +7,6 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Container, Coroutine, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -57,7 +56,7 @@ from kafka_rebalance.reconcile.runs.plan_request import (
 from kafka_rebalance.reconcile.runs.solving import run_log_dirs
 from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
 from kafka_rebalance.reconcile.state.desired import Desired
-from kafka_rebalance.reconcile.state.matching_thread import matched
+from kafka_rebalance.reconcile.state.inline_thread import in_thread
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
@@ -140,7 +139,7 @@ class PlanMaker:
         self._runs_to_take_over = runs_to_take_over
         self._known = known
         self._turns = turns
-        self._matching_turn = turns.matching if turns is not None else None
+        self._thread_turn = turns.thread if turns is not None else None
         self._one_plan = asyncio.Lock()
         """Held from the reading of the cluster to the plan. A plan may need hundreds of MB, and users create
         any number of resources.
@@ -192,8 +191,8 @@ class PlanMaker:
         refuse_early(work.taken, self._clock.now())
         let_go = still_copied(work.taken_moves, read)
         partitions = _planned_from(read, flying, back, let_go)
-        selected = await matched(lambda: select(spec, partitions), self._matching_turn)
-        pinned = await matched(lambda: pinned_topics(spec, selected), self._matching_turn) if spec.topics.pinned else ()
+        selected = await in_thread(lambda: select(spec, partitions), self._thread_turn)
+        pinned = await in_thread(lambda: pinned_topics(spec, selected), self._thread_turn) if spec.topics.pinned else ()
         theirs = moved_by_others(work.sent, partitions, self._known())
         origins = {tp: origin for tp, origin in work.origins.items() if tp not in theirs}
         earlier = (*(move for move in work.sent if move.tp not in theirs), *moves_of(work.inherited.values()))
@@ -207,11 +206,11 @@ class PlanMaker:
         kept = (*earlier, *await moves_to_keep(self._stores, rebalance, made))
         made = await asyncio.to_thread(with_earlier_moves, made, kept, partitions, let_go)
         topics = await asyncio.to_thread(_topics_of, partitions)
-        unmatched = await matched(lambda: tuple(unmatched_patterns(spec.topics, topics)), self._matching_turn)
+        unmatched = await in_thread(lambda: tuple(unmatched_patterns(spec.topics, topics)), self._thread_turn)
         made = replace(made, unmatched=unmatched)
         log_dirs = LogDirInputs(frozenset(info.brokers), dirs, selected, pinned, partitions, work.log_dirs)
         questions = await asyncio.to_thread(log_dir_questions, made, spec, log_dirs)
-        answers = await run_log_dirs(questions, self._planning_turn())
+        answers = await run_log_dirs(questions, self._turns)
         plan = await asyncio.to_thread(with_log_dirs, made, log_dirs, questions, answers)
         return _DraftPlan(plan, flying, work, origins, spent, model)
 
@@ -233,11 +232,8 @@ class PlanMaker:
         spent = spent_by(work.begun, work.sent, partitions)
         inputs = PlanInputs(lists, min_insync, spent, capacities, basis.pinned)
         # The turn is not held while the cluster is read: its servers could delay those of other namespaces.
-        made = await make_plan(spec, info, selected, loads, inputs, self._planning_turn())
+        made = await make_plan(spec, info, selected, loads, inputs, self._turns)
         return replace(made, data_source=loads.source), spent, model
-
-    def _planning_turn(self) -> AbstractAsyncContextManager[None] | None:
-        return self._turns.planning() if self._turns is not None else None
 
     def _run_of(self, draft: _DraftPlan, rebalance: Rebalance, spec: KafkaRebalanceSpec, now: datetime) -> Run:
         """The run that is opened with the plan: the one that has begun, or a new one."""

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
@@ -25,6 +24,7 @@ from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
 from kafka_rebalance.reconcile.runs.known_loads import KnownLoads, PartitionSize
 from kafka_rebalance.reconcile.runs.solving import run_planner
+from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
 
 _UNKNOWN_SIZE = PartitionSize(0, ())
 
@@ -51,19 +51,19 @@ async def make_plan(
     selected: Mapping[TopicPartition, PartitionState],
     loads: KnownLoads,
     inputs: PlanInputs,
-    turn: AbstractAsyncContextManager[None] | None,
+    turns: InlineTurns | None,
 ) -> Plan:
     """A plan for the selected partitions as they are.
 
     Refused names what the cluster cannot give, or with offlinePolicy Refuse the partitions without a leader.
     Transient("ClusterUnhealthy") if a broker that holds replicas is away and not to be emptied: it may be restarting.
-    ``turn``: as `run_planner`.
+    ``turns``: as for `run_planner`.
     """
     # Both the request and what is added to the plan take seconds if there are many partitions.
     resting = await asyncio.to_thread(_at_rest, selected)
     request = await asyncio.to_thread(_request, spec, info, resting, selected, loads, inputs)
     leaving = _ids(spec.brokers.decommission)
-    made = await run_planner(request, turn)
+    made = await run_planner(request, turns)
     return await asyncio.to_thread(_completed, made, request, resting, selected, inputs, leaving)
 
 

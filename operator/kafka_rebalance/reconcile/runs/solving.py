@@ -7,10 +7,11 @@ cache). The process is killed when its plan is no longer needed.
 
 The servers of an inline connection can claim many brokers, long replica lists and any number of replicas in a log dir.
 A plan for these can take hours and gigabytes, but the threads of the event loop and the memory of the container serve
-all clusters. So for an inline connection only small plans are made in a thread, a process has limits of memory and
-time, and only one runs at a time (`namespace_turns`). The process of a KafkaConnection gets what is free in the
-container, and half an hour: a spec that asks for 300 replicas of each partition takes gigabytes and hours in a large
-cluster. All these processes have a lower priority than the operator.
+all clusters. So for an inline connection a process has limits of memory and time, and only one runs at a time; only
+much smaller plans are made in a thread, which is not one of the event loop's (`inline_thread`). Namespaces take turns.
+The process of a KafkaConnection gets what is free in the container, and half an hour: a spec that asks for 300 replicas
+of each partition takes gigabytes and hours in a large cluster. All these processes have a lower priority than the
+operator.
 """
 
 import asyncio
@@ -19,7 +20,6 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 from kafka_rebalance.errors import Refused, Transient
@@ -41,6 +41,8 @@ from kafka_rebalance.reconcile.runs.plan_transport import (
     write_dir_questions,
     write_request,
 )
+from kafka_rebalance.reconcile.state.inline_thread import in_thread
+from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
 
 LARGE = 10_000
 """Partitions. A plan with this number or more is made in a process, whose start takes half a second."""
@@ -51,9 +53,11 @@ _MANY_BY_TOPIC = 20_000
 """Partitions times brokers. From this product on, a plan that balances each topic may take minutes."""
 _MANY_IN_DIRS = 5_000
 """Replicas times log dirs, of all brokers. Below it, the search between log dirs takes a second or two."""
-_UNTRUSTED = 10
-"""The first three limits are divided by it for servers that are not trusted. They can claim what is hard to plan under
-a limit of moves or bytes: up to two minutes just below the limits."""
+_MANY_IN_DIRS_UNTRUSTED = 500
+_UNTRUSTED = 50
+"""The first three limits are divided by it for servers that are not trusted. They can claim what is hard to plan, and
+the solver holds the interpreter's lock: 0.2 s of at most 0.4 s just below the limits, but 1.7 s of 4 s at five times as
+much."""
 _MEMORY_BYTES = 256 * 2**20
 """Memory limit of any plan, in addition to the memory of the process at its start."""
 _PARTITION_BYTES = 1024
@@ -78,45 +82,43 @@ _PLAN, _LOG_DIRS = "plan", "log-dirs"
 """What a process is asked for: a `PlanRequest`, or the moves between log dirs."""
 
 
-async def run_planner(request: PlanRequest, turn: AbstractAsyncContextManager[None] | None) -> Plan:
+async def run_planner(request: PlanRequest, turns: InlineTurns | None) -> Plan:
     """Make the plan. May be cancelled.
 
     Refused if the planner refuses the request; Transient("PlanningFailed") if its process dies or exceeds its limits.
-    ``turn``: held while a process plans for servers that are not trusted; that process has limits. None: it may take
-    what is free in the container, and half an hour.
+    ``turns``: of the namespace, for servers that are not trusted; the process has limits then. None: it may take what
+    is free in the container, and half an hour.
     """
-    if _easy(request, 1 if turn is None else _UNTRUSTED):
-        return await asyncio.to_thread(plan, request)
+    if _easy(request, 1 if turns is None else _UNTRUSTED):
+        return await in_thread(partial(plan, request), turns.thread if turns else None)
     what = f"{len(request.partitions)} partitions on {len(request.brokers)} brokers"
-    answer = await _answer_of_process(_PLAN, partial(write_request, request), what, _memory_limit(request), turn)
+    answer = await _answer_of_process(_PLAN, partial(write_request, request), what, _memory_limit(request), turns)
     made = await asyncio.to_thread(read_answer, answer, request)
     if isinstance(made, Refused):
         raise made
     return made
 
 
-async def run_log_dirs(
-    questions: Sequence[DirQuestion], turn: AbstractAsyncContextManager[None] | None
-) -> list[DirAnswer]:
-    """The moves between log dirs, for each question. May be cancelled. ``turn`` and errors: as for `run_planner`."""
-    if size_of(questions) < _MANY_IN_DIRS:
-        return await asyncio.to_thread(answers_to, questions)
+async def run_log_dirs(questions: Sequence[DirQuestion], turns: InlineTurns | None) -> list[DirAnswer]:
+    """The moves between log dirs, for each question. May be cancelled. ``turns`` and errors: as for `run_planner`."""
+    if size_of(questions) < (_MANY_IN_DIRS if turns is None else _MANY_IN_DIRS_UNTRUSTED):
+        return await in_thread(partial(answers_to, questions), turns.thread if turns else None)
     replicas = sum(len(question.dirs.replicas) for question in questions)
     what, write = f"the log dirs of {replicas} replicas", partial(write_dir_questions, questions)
-    answer = await _answer_of_process(_LOG_DIRS, write, what, _MEMORY_BYTES, turn)
+    answer = await _answer_of_process(_LOG_DIRS, write, what, _MEMORY_BYTES, turns)
     return await asyncio.to_thread(read_dir_answers, answer)
 
 
 async def _answer_of_process(
-    kind: str, question: Callable[[], bytes], what: str, most: int, turn: AbstractAsyncContextManager[None] | None
+    kind: str, question: Callable[[], bytes], what: str, most: int, turns: InlineTurns | None
 ) -> bytes:
     """``question`` is called when it is its turn. ``what`` is planned, for messages.
 
-    ``most``: the bytes that a process with a ``turn`` may use.
+    ``most``: the bytes that a process may use for servers that are not trusted.
     """
-    if turn is None:
+    if turns is None:
         return await _answer_for_trusted(kind, question, what)
-    async with turn:
+    async with turns.process():
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
                 return await _asked(kind, question, what, most, "for an inline connection")

@@ -50,11 +50,11 @@ async def test_inline_connections_share_one_thread(monkeypatch):
         return select(*arguments)
 
     monkeypatch.setattr(selected_partitions, "select", noted)
-    turn = AllInlineTurns().of("kafka").matching
+    turn = AllInlineTurns().of("kafka").thread
     for _ in range(3):
         await SelectedPartitions(turn).read([Rebalance.of(body("a", "t"))], EVERYTHING)
     await SelectedPartitions(None).read([Rebalance.of(body("a", "t"))], EVERYTHING)
-    assert names[:3] == ["inline-topics_0"] * 3
+    assert names[:3] == ["inline_0"] * 3
     assert not names[3].startswith("inline")
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from kafka_rebalance.reconcile.runs import solving
 from kafka_rebalance.reconcile.runs.log_dir_search import DirQuestion, answers_to
 from kafka_rebalance.reconcile.runs.plan_transport import write_answer
 from kafka_rebalance.reconcile.runs.solving import run_log_dirs, run_planner
-from kafka_rebalance.reconcile.state.namespace_turns import NamespaceTurns
+from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
 
 BROKERS = tuple(Broker(BrokerId(number), None) for number in range(1, 5))
 
@@ -95,22 +96,44 @@ class TestProcess:
     @pytest.mark.parametrize(
         "claimed",
         [
-            pytest.param(request(1_000), id="partitions"),
-            pytest.param(on(100, request()), id="brokers"),
-            pytest.param(on(20, replace(request(100), goals=Goals(balance=Balance.BOTH))), id="balance by topic"),
+            pytest.param(request(200), id="partitions"),
+            pytest.param(on(20, request()), id="brokers"),
+            pytest.param(on(20, replace(request(20), goals=Goals(balance=Balance.BOTH))), id="balance by topic"),
         ],
     )
     async def test_plans_more_for_servers_that_are_not_trusted(self, claimed, monkeypatch):
-        """They can claim a cluster for which a plan takes two minutes just below the limits for trusted servers."""
-        await run_planner(claimed, NamespaceTurns().of("a"))
+        """They can claim what is hard to plan, and the solver holds the interpreter's lock."""
+        await run_planner(claimed, AllInlineTurns().of("a"))
         assert await run_planner(claimed, None) == plan(claimed)
         monkeypatch.setattr(solving, "plan", lambda _: pytest.fail("planned in this process"))
-        await run_planner(claimed, NamespaceTurns().of("a"))
+        await run_planner(claimed, AllInlineTurns().of("a"))
+
+    async def test_small_plans_for_them_use_no_thread_of_the_event_loop(self, monkeypatch):
+        """A namespace may have many clusters, and each edit is a new plan: the threads serve all clusters."""
+        turns, threads, ended, free = AllInlineTurns(), set(), [], threading.Event()
+
+        def planned(asked):
+            threads.add(threading.current_thread().name)
+            assert free.wait(60)
+            return plan(asked)
+
+        async def small(namespace):
+            await run_planner(request(), turns.of(namespace))
+            ended.append(namespace)
+
+        monkeypatch.setattr(solving, "plan", planned)
+        async with asyncio.TaskGroup() as waiting:
+            for namespace in ("a", "a", "b"):
+                waiting.create_task(small(namespace))
+            await asyncio.to_thread(wait_until, "it plans", lambda: threads)
+            free.set()
+        assert threads == {"inline_0"}
+        assert ended == ["a", "b", "a"]
 
     async def test_has_limited_memory(self):
         """A plan for 5,000 claimed brokers takes 2 GB. It must not exhaust the memory of the operator."""
         with pytest.raises(Transient, match="short of memory") as failed:
-            await run_planner(on(5_000, request(9_999, range(1, 4))), NamespaceTurns().of("a"))
+            await run_planner(on(5_000, request(9_999, range(1, 4))), AllInlineTurns().of("a"))
         assert failed.value.reason == "PlanningFailed"
         assert "9999 partitions on 5000 brokers" in failed.value.message
         assert "the limit for an inline connection is 265 MiB" in failed.value.message
@@ -157,14 +180,14 @@ class TestProcess:
 
         monkeypatch.setattr(solving, "_asked", asked)
         by_load = replace(request(), goals=Goals(load=(LoadGoal(LoadResource.DISK),)))
-        await run_planner(by_load, NamespaceTurns().of("a"))
+        await run_planner(by_load, AllInlineTurns().of("a"))
         assert limits == [384]
 
     async def test_has_limited_time(self, monkeypatch):
         """The plans of other inline connections wait for it."""
         monkeypatch.setattr(solving, "_LONGEST_SECONDS", 0.01)
         with pytest.raises(Transient, match="took more than 0 s, the limit for an inline connection") as failed:
-            await run_planner(request(60_000), NamespaceTurns().of("a"))
+            await run_planner(request(60_000), AllInlineTurns().of("a"))
         assert failed.value.reason == "PlanningFailed"
         assert children() == []
 
@@ -182,13 +205,13 @@ class TestProcess:
 
     async def test_waits_for_its_turn(self):
         """Plans of many inline connections do not fill the container together."""
-        turns, ended = NamespaceTurns(), []
+        turns, ended = AllInlineTurns(), []
 
         async def planned(namespace):
             await run_planner(request(10_000), turns.of(namespace))
             ended.append(namespace)
 
-        async with asyncio.TaskGroup() as waiting, turns.of("first"):
+        async with asyncio.TaskGroup() as waiting, turns.of("first").process():
             for namespace in ("a", "a", "b"):
                 waiting.create_task(planned(namespace))
             async with asyncio.timeout(60):
@@ -273,10 +296,10 @@ class TestLogDirs:
         monkeypatch.setattr(solving, "answers_to", lambda _: pytest.fail("searched in this process"))
 
     @pytest.mark.usefixtures("_elsewhere")
-    @pytest.mark.parametrize("turn", [None, NamespaceTurns().of("a")])
-    async def test_the_very_moves(self, turn):
+    @pytest.mark.parametrize("turns", [None, AllInlineTurns().of("a")])
+    async def test_the_very_moves(self, turns):
         many = in_one_log_dir(1_500, room={"/b": 1})
-        found = await run_log_dirs(many, turn)
+        found = await run_log_dirs(many, turns)
         assert found == answers_to(many)
         assert [answer.full for answer in found] == ["/b", "/b"]
         assert found[0].moves
@@ -285,17 +308,17 @@ class TestLogDirs:
         """Without the half second in which a process starts."""
         monkeypatch.setattr(solving, "_asked", lambda *_: pytest.fail("in a process"))
         few = in_one_log_dir(10)
-        assert await run_log_dirs(few, NamespaceTurns().of("a")) == answers_to(few)
+        assert await run_log_dirs(few, AllInlineTurns().of("a")) == answers_to(few)
         assert await run_log_dirs([], None) == []
 
     async def test_has_limited_time(self, monkeypatch):
         monkeypatch.setattr(solving, "_LONGEST_SECONDS", 0.01)
         with pytest.raises(Transient, match="planning the log dirs of 40000 replicas took more than 0 s") as failed:
-            await run_log_dirs(in_one_log_dir(20_000), NamespaceTurns().of("a"))
+            await run_log_dirs(in_one_log_dir(20_000), AllInlineTurns().of("a"))
         assert failed.value.reason == "PlanningFailed"
         assert children() == []
 
     async def test_has_limited_memory(self, monkeypatch):
         monkeypatch.setattr(solving, "_MEMORY_BYTES", -50 * 2**20)
         with pytest.raises(Transient, match=r"planning the log dirs of 4000 replicas ended .* short of memory"):
-            await run_log_dirs(in_one_log_dir(2_000), NamespaceTurns().of("a"))
+            await run_log_dirs(in_one_log_dir(2_000), AllInlineTurns().of("a"))

@@ -1,7 +1,7 @@
-"""The thread in which the topics of inline connections are matched: one at a time for all of them.
+"""The thread that matches topics and makes small plans for inline connections: one at a time for all of them.
 
-Their servers and expressions can be chosen so that each match takes seconds. The threads of the event loop serve all
-clusters. Namespaces take turns (`namespace_turns`).
+Their servers and expressions can be chosen so that each match takes seconds, and any number of clusters can be planned
+again with each edit. The threads of the event loop serve all clusters. Namespaces take turns (`namespace_turns`).
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from kafka_rebalance.reconcile.state.namespace_turns import Turn
 T = TypeVar("T")
 
 _BEAT_SECONDS = 10.0
-_OF_INLINE = ThreadPoolExecutor(1, thread_name_prefix="inline-topics")
+_OF_INLINE = ThreadPoolExecutor(1, thread_name_prefix="inline")
 
 
-async def matched(work: Callable[[], T], turn: Turn | None) -> T:
+async def in_thread(work: Callable[[], T], turn: Turn | None) -> T:
     """The result of ``work``, whose time is limited. ``turn``: of an inline connection; None for a KafkaConnection.
 
     Waiting for the thread is a beat every few seconds: any number of others may be before.

@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from kafka_rebalance.heartbeat import heard_by
-from kafka_rebalance.reconcile.state import matching_thread
-from kafka_rebalance.reconcile.state.matching_thread import matched
+from kafka_rebalance.reconcile.state import inline_thread
+from kafka_rebalance.reconcile.state.inline_thread import in_thread
 from kafka_rebalance.reconcile.state.namespace_turns import NamespaceTurns
 
 
@@ -22,7 +22,7 @@ def turns():
 async def busy(turns):
     """Set it to end the work that occupies the thread."""
     free = threading.Event()
-    before = asyncio.create_task(matched(partial(free.wait, 60), partial(turns.of, "first")))
+    before = asyncio.create_task(in_thread(partial(free.wait, 60), partial(turns.of, "first")))
     await asyncio.sleep(0)
     yield free
     free.set()
@@ -31,10 +31,10 @@ async def busy(turns):
 
 async def test_waiting_for_the_thread_is_a_beat(turns, busy, monkeypatch):
     """The work of others in the queue may take minutes."""
-    monkeypatch.setattr(matching_thread, "_BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(inline_thread, "_BEAT_SECONDS", 0.01)
     beats = []
     with heard_by(lambda: beats.append(1) or (busy.set() if len(beats) == 3 else None)):
-        assert await matched(lambda: 7, partial(turns.of, "a")) == 7
+        assert await in_thread(lambda: 7, partial(turns.of, "a")) == 7
     assert len(beats) >= 3
 
 
@@ -42,12 +42,12 @@ async def test_a_wait_that_is_cancelled(turns, busy):
     """Work that has not started is not done any more."""
     done = []
     for namespace in ("first", "a"):
-        waiting = asyncio.create_task(matched(lambda: done.append(1), partial(turns.of, namespace)))
+        waiting = asyncio.create_task(in_thread(lambda: done.append(1), partial(turns.of, namespace)))
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.wait({waiting})
     busy.set()
-    assert await matched(lambda: 7, partial(turns.of, "a")) == 7
+    assert await in_thread(lambda: 7, partial(turns.of, "a")) == 7
     assert not done
 
 
@@ -56,7 +56,7 @@ async def test_namespaces_take_turns(turns, busy):
     done = []
     async with asyncio.TaskGroup() as waiting:
         for namespace in ("a", "a", "a", "b", "first"):
-            waiting.create_task(matched(partial(done.append, namespace), partial(turns.of, namespace)))
+            waiting.create_task(in_thread(partial(done.append, namespace), partial(turns.of, namespace)))
         await asyncio.sleep(0)
         busy.set()
     assert done == ["a", "b", "first", "a", "a"]
