@@ -22,7 +22,7 @@ from e2e.lane import OPERATOR_NAMESPACE, WATCHED
 from e2e.rebalance import NAMESPACE, state
 from e2e.world import THROTTLE_KIND, World
 
-pytestmark = [pytest.mark.brokers, pytest.mark.apiserver]
+pytestmark = [pytest.mark.brokers, pytest.mark.apiserver, pytest.mark.campaign]
 
 CLIENT_SECRET = "s3cret of /the% client: é"
 NEW_WORD = "another-word-5b1f"
@@ -119,10 +119,7 @@ def access(world: World, kafka: ListeningCluster, oauth: OAuthServer) -> Access:
 class TestMechanisms:
     """The operator and the commands are authenticated, and no output contains a secret."""
 
-    @pytest.mark.parametrize(
-        "way",
-        ["oauthbearer", *(pytest.param(way, marks=pytest.mark.campaign) for way in ("mutual_tls", "scram", "plain"))],
-    )
+    @pytest.mark.parametrize("way", ["oauthbearer", "mutual_tls", "scram", "plain"])
     def test_accepted(self, world: World, access: Access, way: str) -> None:
         rebalance = world.rebalance(way.replace("_", "-"), "guarded", kafka=access.of(way))
         rebalance.wait_for("Succeeded")
@@ -141,7 +138,6 @@ class TestMechanisms:
         encoded = [b64encode(secret.encode()).decode() for secret in plain]
         return [*plain, *sent, *encoded, key, "PRIVATE KEY", "eyJ"]
 
-    @pytest.mark.campaign
     def test_refused(self, world: World, access: Access) -> None:
         """The status says which server did not accept the credentials."""
         kafka = access.oauthbearer()
@@ -152,7 +148,6 @@ class TestMechanisms:
         assert "invalid_client" in message
         assert "wrong-secret-77" not in str(rebalance.get()) + world.operator.log.read_text()
 
-    @pytest.mark.campaign
     def test_command_config(self, world: World, access: Access, tmp_path: Path) -> None:
         """The properties of Kafka's own tools, which accept the same file."""
         ca, oauth_ca, config = tmp_path / "ca.pem", tmp_path / "oauth-ca.pem", tmp_path / "client.properties"
@@ -174,7 +169,6 @@ class TestMechanisms:
         assert [row["topic"] for row in json.loads(found)["partitions"]] == ["guarded"]
 
 
-@pytest.mark.campaign
 class TestRotation:
     """Secrets that are replaced while the operator runs are taken up without a restart."""
 

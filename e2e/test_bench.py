@@ -65,6 +65,7 @@ class TestKafkaCluster:
         assert len(wrong) == 1
         assert f"{topic}-1" in wrong[0]
 
+    @pytest.mark.campaign
     def test_no_record_is_lost_when_a_broker_is_killed(
         self, kafka: KafkaCluster, judge: Judge, unique: Callable[[str], str]
     ) -> None:

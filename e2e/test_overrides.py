@@ -15,7 +15,7 @@ from e2e.bench.waiting import wait_until
 from e2e.rebalance import GROUP_VERSION, Rebalance, condition
 from e2e.world import BIG, CRAWL, FAST, World
 
-pytestmark = pytest.mark.brokers
+pytestmark = [pytest.mark.brokers, pytest.mark.campaign]
 
 COMMAND = str(Path(sys.executable).with_name("kafka-rebalance"))
 

@@ -27,7 +27,7 @@ from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.storage.stored_models import read_model_file
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.campaign]
 
 COMMAND = Path(sys.executable).with_name("kafka-rebalance")
 TOPIC = "sampled"

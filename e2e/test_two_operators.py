@@ -81,6 +81,7 @@ class TestTakeover:
         _assert_carried_out(world, rebalance, plan)
         assert _holder(world) == second.identity
 
+    @pytest.mark.campaign
     def test_stopped_and_back_while_the_other_acts(self, world: World, launch: Launch) -> None:
         """Resumed while the other operator leads, it changes nothing, exits, and logs the reason."""
         first, second = launch("first", SHORT).start(), launch("second", SHORT).start_waiting()
