@@ -46,7 +46,7 @@ class OwnerJudge:
             self.judge.breach(f"{what}: sent by the client of {client.host}, and the owner is {owner}")
 
     def _owner(self):
-        bindings = at_once(BindingStore(self.world.kube).load_all())
+        bindings = at_once(BindingStore(self.world.kube).load_unshared())
         return next((binding.owner for binding in bindings if binding.cluster_id == "c"), None)
 
     def _handed_over(self, owner):

@@ -243,7 +243,7 @@ class World:
         """Whether a leader serves no cluster, and no cluster has an owner on record."""
         leading = [p for p in self.processes if p.alive and p.watching and p.lease.is_leader()]
         engines = any(p.supervisor._engines._running for p in leading)
-        return bool(leading) and not engines and not at_once(BindingStore(self.kube).load_all())
+        return bool(leading) and not engines and not at_once(BindingStore(self.kube).load_unshared())
 
     def _ended(self, body):
         metadata = body["metadata"]

@@ -16,6 +16,7 @@ from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.blobs import KIND_LABEL, PREFIX, config_map, object_name
 from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.ordered_writes import OrderedWrites
+from kafka_rebalance.kube.shared_reading import SharedReading
 from kafka_rebalance.model.ownership import Binding
 from kafka_rebalance.reasons import Reason
 
@@ -23,6 +24,8 @@ _BINDING = TypeAdapter(Binding)
 _KIND = "binding"
 _KEY = "binding.json"
 _CONFIRMED = f"{PREFIX}/same-cluster"
+_MANY = 20
+"""From this number of bindings on, they are decoded off the event loop. Each of an earlier version may have 400 KB."""
 
 
 class BindingStore:
@@ -32,6 +35,7 @@ class BindingStore:
         self._kube = kube
         self._writes = OrderedWrites(kube)
         self._one_at_a_time = asyncio.Lock()
+        self._all = SharedReading(self.load_unshared)
 
     async def load(self, cluster_id: str) -> Binding | None:
         """None if the cluster has no owner. StoredStateCorrupt if the record cannot be read: nothing is guessed."""
@@ -39,14 +43,15 @@ class BindingStore:
         return None if found is None else self._read(found)
 
     async def load_all(self) -> list[Binding]:
-        """All readable bindings, by cluster id."""
-        bindings = []
-        for found in await self._kube.list_config_maps({KIND_LABEL: _KIND}):
-            try:
-                bindings.append(self._read(found))
-            except StoredStateCorrupt:
-                continue  # said where the cluster is connected to
-        return sorted(bindings, key=lambda binding: binding.cluster_id)
+        """All readable bindings, by cluster id. All who ask at the same time share a list."""
+        return list(await self._all.latest())
+
+    async def load_unshared(self) -> list[Binding]:
+        """As ``load_all``, with a request of its own."""
+        found = await self._kube.list_config_maps({KIND_LABEL: _KIND})
+        for body in found:
+            self._writes.note(body)
+        return await asyncio.to_thread(self._readable, found) if len(found) >= _MANY else self._readable(found)
 
     async def save(self, binding: Binding, *, most: int | None = None) -> None:
         """Create or replace in one write.
@@ -73,8 +78,20 @@ class BindingStore:
         name, value = object_name(_KIND, cluster_id), ",".join(sorted(servers))
         return f"kubectl annotate -n {self._kube.namespace} configmap/{name} --overwrite {_CONFIRMED}={value}"
 
+    def _readable(self, found: Iterable[Json]) -> list[Binding]:
+        bindings = []
+        for body in found:
+            try:
+                bindings.append(self._decoded(body))
+            except StoredStateCorrupt:
+                continue  # said where the cluster is connected to
+        return sorted(bindings, key=lambda binding: binding.cluster_id)
+
     def _read(self, found: Json) -> Binding:
         self._writes.note(found)
+        return self._decoded(found)
+
+    def _decoded(self, found: Json) -> Binding:
         try:
             binding = _BINDING.validate_json(found["data"][_KEY])
         except (KeyError, TypeError, ValidationError) as error:

@@ -27,9 +27,10 @@ class Binding:
     """The owner of a cluster on record.
 
     ``topics``: ids of a few topics by name; empty: none was known. ``servers``: the bootstrap servers by which the
-    owner reaches it, as host:port; ``more_servers``: it may have reached it by others too. ``advertised``: the
-    addresses that its brokers advertised to the owner. ``recognised``: former owners with work there, when the cluster
-    that they had was seen to be this one, by a topic. ``connection``: the last connection of the owner that led there,
+    owner reaches it, as host:port; ``more_servers``: it may have reached it by others too. ``advertised``: hashes of
+    the addresses that its brokers advertised to the owner, or the addresses if an earlier version has stored them.
+    ``recognised``: former owners with work there, when the cluster that they had was seen to be this one, by a topic.
+    ``connection``: the last connection of the owner that led there,
     as JSON of ``spec.kafka``, which names Secrets; empty: not known. ``confirmed``: the bootstrap servers that an
     administrator has confirmed for this cluster.
     """

@@ -180,31 +180,33 @@ class Engines:
             message = f"it is not known whether the open run started in Kafka cluster {run.cluster_id}: {error.message}"
             raise Transient(error.reason, message) from error
 
-    async def end_bindings(self, owner: Owner | None = None) -> None:
-        """End the bindings (of one owner) whose cluster no resource names any more and has no work of ours.
+    def end_bindings_soon(self) -> None:
+        """``end_bindings`` in the background. All who ask meanwhile share the next look: users may ask without end."""
+        self._in_background(self._ending.ask())
+
+    async def end_bindings(self) -> None:
+        """End the bindings whose cluster no resource names any more and has no work of ours.
 
         A binding that cannot be read or written now stays as it is.
         """
         try:
-            await self.unfinished(owner)
+            await self.unfinished()
         except RebalanceError as error:
             log.warning("bindings of clusters stay on record: %s", error.message)
 
-    async def unfinished(self, owner: Owner | None = None) -> list[Unfinished]:
-        """The clusters (of one owner) in which throttles or cordons of ours are in place, and which have no engine.
+    async def unfinished(self) -> list[Unfinished]:
+        """The clusters in which throttles or cordons of ours are in place, and which have no engine.
 
         Removes the bindings of clusters without work if no resource names them. Raises the errors of the stores.
         """
         found = []
         for binding in await self._owners.bound():
-            if owner is None or binding.owner == owner:
-                async with self._one_claim(binding.cluster_id):
-                    if binding.cluster_id not in self._running:
-                        named = partial(self._book.names_for, binding.cluster_id)
-                        if await self._owners.end_unless(binding.cluster_id, named):
-                            found.append(
-                                Unfinished(binding, str(Work((), throttled=True)), self._owners.without_us(binding))
-                            )
+            async with self._one_claim(binding.cluster_id):
+                if binding.cluster_id not in self._running:
+                    named = partial(self._book.names_for, binding.cluster_id)
+                    if await self._owners.end_unless(binding.cluster_id, named):
+                        work = str(Work((), throttled=True))
+                        found.append(Unfinished(binding, work, self._owners.without_us(binding)))
         return found
 
     async def keep_remembering(self) -> None:
@@ -342,7 +344,7 @@ class Engines:
                     if connection.inline is not None:
                         self._book.strike(connection)
             log.info("cluster %s: nothing names it any more, and nothing of ours is left there", engine.cluster_id)
-            self._in_background(self._ending.ask())
+            self.end_bindings_soon()
         self._in_background(_close(engine, engine.cluster_id))
 
     async def _evict_others(self, cluster_id: str, owner: Owner) -> None:

@@ -304,7 +304,7 @@ class Supervisor:
         # Nothing needs this connection any more; the next resource that names it starts anew.
         self._samplers.settle(connection)
         self._book.strike(connection)
-        await self._engines.end_bindings(connection.owner)
+        self._engines.end_bindings_soon()
 
     async def _lead_to_engine(self, connection: NamedConnection, retries: ConnectionRetries) -> RebalanceError | None:
         """Find the engine, unless it is known already. Returns why not; an engine that was known stays."""

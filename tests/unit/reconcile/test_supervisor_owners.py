@@ -9,7 +9,7 @@ from tests.fakes.shared_clusters import Away, Cluster, OneAnswer, listener_of
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.errors import Permanent, Refused
 from kafka_rebalance.kube.blobs import KIND_LABEL, object_name
-from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.model.topology import Broker, BrokerId
 from kafka_rebalance.reconcile.act import cluster_owners
 from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
 
@@ -123,6 +123,18 @@ class TestManyClusters:
         assert world.supervisor._engines.get("c").engine is engine
         assert not engine.retired
 
+    async def test_the_record_of_a_cluster_is_small(self, world):
+        """A namespace may have 20 of them, and all are read at once. Its servers claim as much as a client accepts."""
+        brokers = [BrokerId(2**31 - 1 - number) for number in range(1500)]
+        world.servers["s"] = found = Cluster([1], **{f"{'t' * 247}{number:02}": [[1]] for number in range(20)})
+        found.brokers |= {b: Broker(b, host="h" * 244 + str(b), port=65535) for b in brokers}
+        found.dirs |= dict.fromkeys(brokers, ("/data",))
+        world.create("a", "s", execution={"suspend": True})
+        world.see("a")
+        await world.until(lambda: world.binding)
+        assert len(world.binding["brokers"]) == 1501
+        assert len(json.dumps(world.binding)) < 64 * 1024
+
 
 class TestManyRecords:
     """A namespace may have thousands of runs on record: a list of them takes long, and a rest follows."""
@@ -197,6 +209,21 @@ class TestManyRecords:
         await world.until(lambda: not engines._closing)
         assert len(lists) == 2
         assert world.owner is None
+
+    async def test_connections_that_end_look_at_all_bindings_together(self, world, monkeypatch):
+        """Users can name any number of KafkaConnections that do not exist, and delete all these resources at once."""
+        for number in range(8):
+            world.create("a", name=f"r{number}", kafka={"connectionRef": {"name": f"none-{number}"}})
+        world.see("a")
+        await world.until(lambda: all(world.state("a", f"r{number}") == "ConnectionNotFound" for number in range(8)))
+        lists, may_end = self.listed(world, monkeypatch, "binding")
+        for number in range(8):
+            world.gone(REBALANCES, "a", f"r{number}")
+        await world.until(lambda: not list(world.supervisor._book))
+        assert len(lists) == 1
+        may_end.set()
+        await world.until(lambda: not world.supervisor._engines._closing)
+        assert len(lists) == 2
 
 
 class TestSameNamespace:

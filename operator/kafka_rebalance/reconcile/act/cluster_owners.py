@@ -28,6 +28,7 @@ from kafka_rebalance.reconcile.decide.cluster_identity import (
     at_known_address,
     confirmed,
     contradiction,
+    hashes_of,
     proved,
     reached_by,
     renewed,
@@ -381,7 +382,7 @@ def _held(differs: Refused, holder: Owner, work: Work) -> Refused:
 
 def _renewed(binding: Binding, server: Claimed) -> Binding:
     """With brokers and topics as they are now. All topics are read only where many of those known are gone."""
-    binding = replace(binding, advertised=advertised_by(server.info.brokers))
+    binding = replace(binding, advertised=hashes_of(advertised_by(server.info.brokers)))
     seen = server.ids_of(binding.topics)
     unread = {topic: binding.topics[topic] for topic in seen.errors}
     after = renewed(binding, server.brokers, unread | seen)

@@ -7,8 +7,9 @@ Every user of a cluster knows these ids and can run a server that shows them. On
 from the cluster, and it may advertise addresses of the cluster as its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from heapq import nsmallest
 
 from kafka_rebalance.model.ownership import Binding
@@ -19,6 +20,10 @@ SAMPLE_TOPICS = 20
 """How many topics are on record."""
 _MANY_BROKERS = 1000
 _MANY_SERVERS = 100
+_MOST_LETTERS = 16 * 1024
+"""Of all bootstrap servers on record: a namespace may have 20 records, and all are read at once."""
+_HASH_DIGITS = 16
+"""Another address with the same hash gains nothing: a server may advertise any addresses as its own."""
 
 
 def servers_of(bootstrap_servers: str) -> frozenset[str]:
@@ -39,6 +44,11 @@ def advertised_by(brokers: Mapping[BrokerId, Broker]) -> frozenset[str]:
     return frozenset(f"{broker.host}:{broker.port}".lower() for broker in brokers.values())
 
 
+def hashes_of(addresses: Iterable[str]) -> frozenset[str]:
+    """What is on record of advertised addresses: little of each, since a server may advertise 1,500 long ones."""
+    return frozenset(sha256(address.encode()).hexdigest()[:_HASH_DIGITS] for address in addresses)
+
+
 def led_here(binding: Binding, servers: frozenset[str], advertised: frozenset[str], *, as_created: bool) -> bool:
     """Whether it is proved that the owner on record has worked only in the cluster of this server.
 
@@ -50,7 +60,11 @@ def led_here(binding: Binding, servers: frozenset[str], advertised: frozenset[st
         return False
     if as_created and binding.servers <= servers:
         return True
-    return binding.servers <= servers | advertised and servers <= binding.servers | binding.advertised
+    return binding.servers <= servers | advertised and servers <= binding.servers | _advertised_before(binding, servers)
+
+
+def _advertised_before(binding: Binding, servers: frozenset[str]) -> frozenset[str]:
+    return frozenset(server for server in servers if not binding.advertised.isdisjoint({server, *hashes_of({server})}))
 
 
 def confirmed(binding: Binding, servers: frozenset[str]) -> bool:
@@ -68,7 +82,7 @@ def proved(binding: Binding, servers: frozenset[str], advertised: frozenset[str]
 def reached_by(binding: Binding, servers: frozenset[str]) -> Binding:
     """The new record: the owner reaches the cluster by these addresses too."""
     known = servers | binding.servers
-    if len(known) > _MANY_SERVERS:
+    if len(known) > _MANY_SERVERS or sum(map(len, known)) > _MOST_LETTERS:
         return replace(binding, servers=servers, more_servers=True)
     return replace(binding, servers=known)
 

@@ -10,6 +10,7 @@ from kafka_rebalance.reconcile.decide.cluster_identity import (
     SAMPLE_TOPICS,
     advertised_by,
     contradiction,
+    hashes_of,
     led_here,
     reached_by,
     renewed,
@@ -84,16 +85,28 @@ class TestLedHere:
         ],
     )
     def test_if_the_owner_knows_all_addresses_of_this_server(self, servers, here):
-        """Any of them may have answered."""
-        binding = replace(known(), servers=frozenset({"boot:9092"}), advertised=advertised_by(BROKERS))
-        assert led_here(binding, frozenset(servers), frozenset({"boot:9092"}), as_created=False) is here
+        """Any of them may have answered. A record of an earlier version has the addresses that brokers advertised."""
+        addresses = advertised_by(BROKERS)
+        for advertised in (hashes_of(addresses), addresses):
+            binding = replace(known(), servers=frozenset({"boot:9092"}), advertised=advertised)
+            assert led_here(binding, frozenset(servers), frozenset({"boot:9092"}), as_created=False) is here
+
+    def test_the_owner_knows_all_addresses_of_a_thousand_brokers(self):
+        """The record has a few bytes for each, however long it is: its size is limited."""
+        brokers = {BrokerId(b): Broker(BrokerId(b), host=f"{'h' * 240}-{b}", port=9092) for b in range(1000)}
+        advertised = hashes_of(advertised_by(brokers))
+        binding = replace(known(), servers=frozenset({"boot:9092"}), advertised=advertised)
+        for server in advertised_by(brokers):
+            assert led_here(binding, frozenset({server}), frozenset({"boot:9092"}), as_created=False)
+        assert sum(map(len, advertised)) == 16 * 1000
 
     @pytest.mark.parametrize(
         ("servers", "here"), [({"boot:9092", "new:9092"}, True), ({"new:9092"}, False), ({"kafka-1:9093"}, True)]
     )
     def test_if_an_administrator_has_written_both(self, servers, here):
         """What brokers advertise is no proof by itself."""
-        binding = replace(known(), servers=frozenset({"boot:9092"}), advertised=advertised_by(BROKERS))
+        advertised = hashes_of(advertised_by(BROKERS))
+        binding = replace(known(), servers=frozenset({"boot:9092"}), advertised=advertised)
         assert led_here(binding, frozenset(servers), frozenset({"boot:9092"}), as_created=True) is here
 
 
@@ -109,6 +122,15 @@ class TestReachedBy:
         found = reached_by(replace(known(), servers=frozenset({"a:1"})), many)
         assert (found.servers, found.more_servers) == (many, True)
         assert reached_by(found, many).more_servers
+
+    def test_long_ones_are_too_many_sooner(self):
+        """Spec.bootstrapServers may have an address of 4,000 characters, and be edited."""
+        found = known()
+        for port in range(10, 60):
+            found = reached_by(found, frozenset({f"{'b' * 4000}:{port}"}))
+            assert sum(map(len, found.servers)) <= 16 * 1024
+        assert found.servers
+        assert found.more_servers
 
 
 class TestRenewed:
