@@ -44,7 +44,8 @@ _SETTLING = 15
 
 def engine_of(info: Any, kafka: Any, kube: Any, clock: Any) -> Any:
     """The operator's engine of one cluster, without load models and history."""
-    from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
+    from kafka_rebalance.kube.ledger_store import LedgerStore
+    from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
     from kafka_rebalance.reconcile.act.resources import Resources
     from kafka_rebalance.reconcile.engine import ClusterEngine
     from kafka_rebalance.reconcile.engine_parts import EngineParts

@@ -9,8 +9,9 @@ from tests.fakes.stopped_clock import StoppedClock
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.kube.directory_objects import DirectoryObjects
+from kafka_rebalance.kube.ledger_store import LedgerStore
 from kafka_rebalance.kube.record_files import RecordFiles
-from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
+from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.engine_parts import EngineParts

@@ -10,8 +10,9 @@ from tests.kube.namespaces import Namespace
 from kafka_rebalance.kube import blobs
 from kafka_rebalance.kube.api_errors import Conflict, StoredStateCorrupt
 from kafka_rebalance.kube.client import KubeClient
+from kafka_rebalance.kube.ledger_store import LedgerStore
 from kafka_rebalance.kube.objects import Json
-from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
+from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
@@ -314,7 +315,7 @@ class TestLedgers:
         await store.save("aBc", {})
         assert await store.load("AbC") == {"brokers": {"1": None}}
         assert await store.load("aBc") == {}
-        await store.delete("AbC")
+        await store.delete_if("AbC", lambda _: True)
         assert await store.load("AbC") is None
         assert await store.load("aBc") == {}
 

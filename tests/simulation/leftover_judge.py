@@ -3,7 +3,8 @@
 from tests.simulation.process import at_once
 
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
-from kafka_rebalance.kube.store import LedgerStore, RunStore
+from kafka_rebalance.kube.ledger_store import LedgerStore
+from kafka_rebalance.kube.store import RunStore
 
 
 class LeftoverJudge:

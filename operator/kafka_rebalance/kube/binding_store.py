@@ -42,6 +42,10 @@ class BindingStore:
         found = await self._kube.get_config_map(object_name(_KIND, cluster_id))
         return None if found is None else self._read(found)
 
+    async def exists(self, cluster_id: str) -> bool:
+        """Whether the cluster has an owner, also if the record cannot be read."""
+        return await self._kube.get_config_map(object_name(_KIND, cluster_id)) is not None
+
     async def load_all(self) -> list[Binding]:
         """All readable bindings, by cluster id. All who ask at the same time share a list."""
         return list(await self._all.latest())

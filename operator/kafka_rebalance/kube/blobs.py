@@ -170,11 +170,12 @@ class BlobStore:
             raise StoredStateCorrupt(f"{where} do not have the content that was written")
         return Blob(name, payload, attributes, index["metadata"]["resourceVersion"], tuple(shards), pieces)
 
-    async def delete(self, name: str) -> None:
-        """Delete the blob with its shards; no error if there is none."""
-        self._shards.pop(name, None)
-        await self._writes.delete(name)
-        await self._sweep({KIND_LABEL: f"{self._kind}-shard", _BLOB_LABEL: name})
+    async def delete(self, blob: Blob) -> None:
+        """Delete it with its shards, as it was read. Conflict if it was written since; no error if it is gone."""
+        self._shards.pop(blob.name, None)
+        self._writes.forget(blob.name)
+        await self._kube.delete_config_map(blob.name, blob.resource_version)
+        await self.drop(blob.name, blob.shards)
 
     async def delete_all(self, uid: str, *, keep: Collection[str] = ()) -> None:
         """Every blob of one resource, except those named."""

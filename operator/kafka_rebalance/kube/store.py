@@ -1,4 +1,4 @@
-"""The operator's records: plans, origins, runs and throttle ledgers, in the operator's own namespace.
+"""The operator's records: plans, origins and runs, in the operator's own namespace.
 
 They are not in the users' namespaces, where garbage collection, namespace deletion or GitOps pruning could remove them
 before a rollback has read them. Every operation may be interrupted at any point and repeated with the same result.
@@ -20,7 +20,6 @@ from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.ordered_writes import OrderedWrites
 from kafka_rebalance.kube.shared_reading import SharedReading
 from kafka_rebalance.model.amended import amended
-from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import TopicPartition
@@ -30,7 +29,6 @@ _log = logging.getLogger(__name__)
 PIECE_BYTES = 32 * 1024
 """The size of a piece of a record of origins. Adding origins rewrites at most this much: a few thousand partitions."""
 _IN_PIECES = "inPieces"
-_OWNER = "owner"
 _NAMESPACE = "namespace"
 _REMEMBERED_LOGS = 32
 _MANY_RUNS = 200
@@ -286,63 +284,6 @@ class RunStore:
         except (KeyError, TypeError) as error:
             name = found["metadata"]["name"]
             raise StoredStateCorrupt(f"ConfigMap {self._kube.namespace}/{name} contains no run") from error
-
-
-class LedgerStore:
-    """The throttle ledger of each Kafka cluster: JSON of any size. `execution.ledger_json` defines its fields.
-
-    ``owner``: the owner of the cluster, whose client sets the configs in the ledger. It is stored with the ledger, so
-    that a lost binding can be created again for the same owner.
-    """
-
-    def __init__(self, kube: KubeObjects, owner: Owner | None = None) -> None:
-        self._kube = kube
-        self._owner = owner
-        self._blobs = BlobStore(kube, "ledger")
-
-    async def load(self, cluster_id: str) -> dict[str, Any] | None:
-        """None if none was ever saved; StoredStateCorrupt if it is damaged."""
-        blob = await self._blobs.read(self._blobs.name(cluster_id))
-        if blob is None:
-            return None
-        ledger: dict[str, Any] = await asyncio.to_thread(codec.unpack, blob.payload)
-        return ledger
-
-    async def load_all(self) -> dict[str, dict[str, Any] | None]:
-        """By cluster id. A damaged one is None, with the name of its ConfigMap as key."""
-        found: dict[str, dict[str, Any] | None] = {}
-        for name in await self._blobs.names():
-            try:
-                blob = await self._blobs.read(name)
-                if blob is not None:
-                    found[blob.attributes["clusterId"]] = await asyncio.to_thread(codec.unpack, blob.payload)
-            except (StoredStateCorrupt, KeyError):
-                found[name] = None
-        return found
-
-    async def save(self, cluster_id: str, ledger: Mapping[str, Any]) -> None:
-        """Create or replace atomically."""
-        payload = await asyncio.to_thread(codec.pack, dict(ledger))
-        owner = {_OWNER: f"{self._owner.namespace}/{self._owner.connection}"} if self._owner is not None else {}
-        await self._blobs.write(self._blobs.name(cluster_id), "", payload, {"clusterId": cluster_id, **owner})
-
-    async def owner(self, cluster_id: str) -> Owner | None:
-        """The owner that is stored with the ledger; None: not known. StoredStateCorrupt if it is damaged."""
-        blob = await self._blobs.read(self._blobs.name(cluster_id))
-        namespace, _, connection = (blob.attributes.get(_OWNER, "") if blob is not None else "").partition("/")
-        return Owner(namespace, connection) if namespace else None
-
-    async def delete(self, cluster_id: str) -> None:
-        """No error if there is none."""
-        await self._blobs.delete(self._blobs.name(cluster_id))
-
-    def where(self, cluster_id: str) -> str:
-        """The ConfigMap, for messages."""
-        return f"ConfigMap {self._kube.namespace}/{self._blobs.name(cluster_id)}"
-
-    async def clean(self) -> int:
-        """Remove what a killed operator left half written."""
-        return await self._blobs.clean()
 
 
 def _decode_with_hash(payload: bytes) -> tuple[Plan, str]:

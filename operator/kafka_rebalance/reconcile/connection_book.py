@@ -360,6 +360,11 @@ class ConnectionBook:
         """Whether anything names the cluster for this owner, or may."""
         return self.standing(owner, cluster_id).named
 
+    def limited_in(self, cluster_id: str) -> bool:
+        """Whether there is a KafkaReassignmentThrottle that has limited something in this cluster, by its status."""
+        throttles = (throttle for known in self for throttle in known.throttles.values())
+        return any(throttle.metadata.held and throttle.status.cluster_id == cluster_id for throttle in throttles)
+
     def names(self, engine: ClusterEngine) -> bool:
         """Whether anything names the engine's cluster, resources that are not handed over yet included."""
         if engine.rebalances or engine.throttles:

@@ -16,15 +16,15 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.kube.ledger_store import LedgerStore
 from kafka_rebalance.kube.objects import KubeObjects
-from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.claimed_server import Claimed
 from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
-from kafka_rebalance.reconcile.act.cluster_work import Work
+from kafka_rebalance.reconcile.act.cluster_work import Unfinished, Work
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.started_runs import Started, started_here
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
@@ -61,14 +61,6 @@ class Running(NamedTuple):
     admin: KafkaAdmin
 
 
-class Unfinished(NamedTuple):
-    """Work that is left in a cluster without an engine. ``way_out``: advice if the cluster cannot be reached."""
-
-    binding: Binding
-    work: str
-    way_out: str
-
-
 class Engines:
     """All engines. ``evicted`` is called for each connection whose engine was ended for an owner that outranks it."""
 
@@ -92,7 +84,7 @@ class Engines:
         self._book = book
         self._evicted = evicted
         self._history = history
-        self._owners = ClusterOwners(kube, stores, resources, book.owner_named_by, clock.now)
+        self._owners = ClusterOwners(kube, stores, resources, book.owner_named_by, book.limited_in, clock.now)
         self.clients = OwnerClients(kube, connect, self._owners, book)
         """The clients of the owners of clusters."""
         self._inline_turns = AllInlineTurns()
@@ -210,7 +202,10 @@ class Engines:
         return found
 
     async def keep_remembering(self) -> None:
-        """Every hour, update the ids of brokers and topics in each binding, by which a cluster is recognised."""
+        """Every hour, update the ids of brokers and topics in each binding, by which a cluster is recognised.
+
+        Empty throttle ledgers of clusters without a binding are deleted: earlier versions deleted only the binding.
+        """
         while True:
             await asyncio.sleep(_REMEMBER_SECONDS)
             for cluster_id in list(self._running):
@@ -218,6 +213,16 @@ class Engines:
                     await self._renewed(cluster_id)
                 except Exception:
                     log.exception("cluster %s: its brokers and topics on record are not updated", cluster_id)
+            try:
+                await self._forget_ledgers()
+            except Exception:
+                log.exception("empty throttle ledgers stay on record")
+
+    async def _forget_ledgers(self) -> None:
+        for cluster_id in await self._owners.left_ledgers():
+            async with self._one_claim(cluster_id):
+                if cluster_id not in self._running:
+                    await self._owners.forget_ledger(cluster_id)
 
     def _one_claim(self, cluster_id: str) -> asyncio.Lock:
         """Held while this cluster id is claimed."""

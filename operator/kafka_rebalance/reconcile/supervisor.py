@@ -24,7 +24,7 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kube.objects import KubeObjects
-from kafka_rebalance.kube.store import LedgerStore, OriginStore, PlanStore, RunStore
+from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
@@ -228,7 +228,7 @@ class Supervisor:
 
     async def start(self) -> None:
         """Before anything is seen: clean up, and start the background work."""
-        await clean_up(self._stores, LedgerStore(self._kube))
+        await clean_up(self._stores, self._kube)
         self._lasting.start("the removal of old records", keep_swept(self._stores, self._resources, self._clock))
         self._lasting.start("the limit on old records", keep_limited(self._stores, self._resources))
         self._lasting.start("the end of work that nothing names", self._unfinished.keep_ending())

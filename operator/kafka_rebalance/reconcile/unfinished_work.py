@@ -12,8 +12,9 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.reconcile.act.cluster_work import Unfinished
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
-from kafka_rebalance.reconcile.engines import Engines, Unfinished
+from kafka_rebalance.reconcile.engines import Engines
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,8 @@ from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.blobs import BlobStore
-from kafka_rebalance.kube.store import LedgerStore, RunStore
+from kafka_rebalance.kube.ledger_store import LedgerStore
+from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 
@@ -179,9 +180,10 @@ async def test_a_deletion_without_an_answer(whole):
     kube = SlowKube()
     store = BlobStore(kube, "plan")
     await store.write("plan-1", "u", b"content", {"at": "1"})
+    blob = await store.read("plan-1")
     kube.hanging = True
     with pytest.raises(Transient):
-        await (store.delete("plan-1") if whole else store.delete_all("u"))
+        await (store.delete(blob) if whole else store.delete_all("u"))
     kube.hanging = False
     await store.write("plan-1", "u", b"content", {"at": "2"})
     assert await kube.arrive() == 1

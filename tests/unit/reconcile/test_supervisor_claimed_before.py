@@ -18,7 +18,8 @@ from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, REPLICATION_RATES
 from kafka_rebalance.kube.binding_store import BindingStore
-from kafka_rebalance.kube.store import LedgerStore, RunStore
+from kafka_rebalance.kube.ledger_store import LedgerStore
+from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition

@@ -14,7 +14,8 @@ from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
 from kafka_rebalance.kafka.ports import Answers, ClusterInfo
 from kafka_rebalance.kube.blobs import object_name
-from kafka_rebalance.kube.store import LedgerStore, RunStore
+from kafka_rebalance.kube.ledger_store import LedgerStore
+from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reconcile.supervisor import Supervisor
 

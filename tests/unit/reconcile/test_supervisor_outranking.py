@@ -12,7 +12,8 @@ from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES, RATE_NAMES
 from kafka_rebalance.kube.binding_store import BindingStore
-from kafka_rebalance.kube.store import LedgerStore, RunStore
+from kafka_rebalance.kube.ledger_store import LedgerStore
+from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId
@@ -275,7 +276,7 @@ class TestOutranks:
             await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "ClusterIdCollision")
             message = world.ready("k", "prod", CONNECTIONS)[1]
             assert not [part for part in ("evil/r", "delete the resources") if part in message]
-            await LedgerStore(world.kube).delete("c")
+            await LedgerStore(world.kube).delete_if("c", lambda _: True)
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
         assert (world.runs, world.real.altered) == ({"evil": "Abandoned"}, [])
 

@@ -102,7 +102,7 @@ def doctor(
 
 async def _ledger_of(admin: KafkaAdmin, operator_namespace: str | None, server: ApiServer) -> Ledger:
     """What the operator has set in this cluster, by its own record."""
-    from kafka_rebalance.kube.store import LedgerStore
+    from kafka_rebalance.kube.ledger_store import LedgerStore
     from kafka_rebalance.reconcile.throttle.ledger_cache import stored_ledger
 
     cluster_id = (await admin.describe_cluster()).cluster_id

@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kafka_rebalance.errors import RebalanceError, Refused
-from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.objects import KubeObjects
-from kafka_rebalance.kube.store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.claimed_server import Claimed
+from kafka_rebalance.reconcile.act.cluster_ledgers import ClusterLedgers
 from kafka_rebalance.reconcile.act.cluster_work import Work
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.retention import abandoned
@@ -59,7 +58,10 @@ class _Holder:
 
 
 class ClusterOwners:
-    """The bindings on record. ``named_by``: the owner that the resource of a run names; None: it is not known."""
+    """The bindings on record. ``named_by``: the owner that the resource of a run names; None: it is not known.
+
+    ``limited_in``: as for ``ClusterLedgers``.
+    """
 
     def __init__(
         self,
@@ -67,13 +69,14 @@ class ClusterOwners:
         stores: Stores,
         resources: Resources,
         named_by: Callable[[str], Owner | None],
+        limited_in: Callable[[str], bool],
         now: Callable[[], datetime],
     ) -> None:
         self._resources = resources
         self._now = now
         self._bindings = BindingStore(kube)
         self._stores = stores
-        self._ledgers = LedgerStore(kube)
+        self._ledgers = ClusterLedgers(kube, limited_in)
         self._named_by = named_by
 
     async def claim(
@@ -185,11 +188,12 @@ class ClusterOwners:
         """End the binding if nothing names the cluster for its owner, and no work of ours is there.
 
         Open runs without a resource are closed first, because nothing else can end them. No engine runs there. Returns
-        whether throttles or cordons of ours are in place.
+        whether throttles or cordons of ours are in place. The ledger is deleted first: if the operator is killed in
+        between, the binding is still there, and with it the next look at the cluster.
         """
         binding = await self._bindings.load(cluster_id)
         if binding is None or named(binding.owner):
-            return await self._throttled(cluster_id)  # without the list of all runs, for which others may wait
+            return await self._ledgers.throttled(cluster_id)  # without the list of all runs, for which others may wait
         work = await self.work_in(cluster_id)
         if work.open_runs and not work.throttled and not named(binding.owner):
             try:
@@ -200,9 +204,20 @@ class ClusterOwners:
                 )
             work = await self.work_in(cluster_id)
         if not named(binding.owner) and not work:
+            await self._ledgers.forget(cluster_id)
             await self._bindings.delete(cluster_id)
             log.info("cluster %s: no longer bound to %s", cluster_id, binding.owner)
         return work.throttled
+
+    async def left_ledgers(self) -> list[str]:
+        """Clusters with a throttle ledger, but without a binding or an open run: some of them, if there are many."""
+        running = {run.cluster_id for run in await self._stores.runs.list_all() if run.open}
+        return await self._ledgers.others({binding.cluster_id for binding in await self.bound()} | running)
+
+    async def forget_ledger(self, cluster_id: str) -> None:
+        """Delete an empty one of ``left_ledgers``, unless the cluster was bound since. No engine runs there."""
+        if not await self._bindings.exists(cluster_id):
+            await self._ledgers.forget(cluster_id)
 
     async def bound(self) -> list[Binding]:
         """All bindings on record."""
@@ -211,14 +226,7 @@ class ClusterOwners:
     async def work_in(self, cluster_id: str) -> Work:
         """The open runs and throttles of ours in a cluster."""
         runs = [run for run in await self._stores.runs.list_all() if run.open and run.cluster_id == cluster_id]
-        return Work(tuple(runs), await self._throttled(cluster_id))
-
-    async def _throttled(self, cluster_id: str) -> bool:
-        try:
-            data = await self._ledgers.load(cluster_id)
-            return data is not None and not ledger_from_json(data).empty
-        except (KeyError, TypeError, ValueError, StoredStateCorrupt):
-            return True  # what is in it is not known
+        return Work(tuple(runs), await self._ledgers.throttled(cluster_id))
 
     async def _binding(self, cluster_id: str, work: Work) -> Binding | None:
         """The binding on record. A lost one is created again, for the owner that is stored with the throttle ledger."""

@@ -1,7 +1,9 @@
 """The work of the operator in a Kafka cluster that has not ended: until then the cluster stays with its owner."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from kafka_rebalance.model.ownership import Binding
 from kafka_rebalance.model.run import Run
 
 
@@ -19,3 +21,11 @@ class Work:
         names = ", ".join(f"{run.namespace}/{run.name}" for run in self.open_runs[:3])
         more = f" and {len(self.open_runs) - 3} more" if len(self.open_runs) > 3 else ""
         return f"runs are open ({names}{more})" if self.open_runs else "throttles or cordons are in place"
+
+
+class Unfinished(NamedTuple):
+    """Work that is left in a cluster without an engine. ``way_out``: advice if the cluster cannot be reached."""
+
+    binding: Binding
+    work: str
+    way_out: str

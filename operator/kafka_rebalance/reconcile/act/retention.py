@@ -12,7 +12,8 @@ from datetime import datetime
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.kube.store import LedgerStore
+from kafka_rebalance.kube.ledger_store import LedgerStore
+from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.state.record import PLAN_RETENTION, Stores
@@ -105,12 +106,12 @@ async def _limited(runs: Iterable[Run], stores: Stores, there: Collection[str]) 
     return forgotten
 
 
-async def clean_up(stores: Stores, ledgers: LedgerStore) -> None:
+async def clean_up(stores: Stores, kube: KubeObjects) -> None:
     """Remove what a killed operator left half written. Only before an engine runs: it may be writing."""
     try:
         await stores.plans.clean()
         await stores.origins.clean()
-        await ledgers.clean()
+        await LedgerStore(kube).clean()
     except RebalanceError as error:
         log.warning("records left half written were not removed: %s", error.message)
 

@@ -25,8 +25,9 @@ from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.kube.api_errors import Conflict, Forbidden, NotFound
 from kafka_rebalance.kube.blobs import KIND_LABEL
 from kafka_rebalance.kube.client import COMPONENT
+from kafka_rebalance.kube.ledger_store import LedgerStore
 from kafka_rebalance.kube.objects import Json, KubeObjects
-from kafka_rebalance.kube.store import LedgerStore, RunStore
+from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
 

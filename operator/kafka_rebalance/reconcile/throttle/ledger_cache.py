@@ -13,7 +13,7 @@ from kafka_rebalance.execution.ledger import Before, Ledger
 from kafka_rebalance.execution.ledger_json import ledger_from_json, ledger_to_json
 from kafka_rebalance.kafka.ports import ConfigSource, ConfigValue
 from kafka_rebalance.kube.api_errors import StoredStateCorrupt
-from kafka_rebalance.kube.store import LedgerStore
+from kafka_rebalance.kube.ledger_store import LedgerStore
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.throttle.slices import MANY, computed
@@ -55,6 +55,8 @@ class LedgerCache:
         self._ledger: Ledger | None = None
         self._in_doubt = False
         """Whether the last save got no answer: what is stored is this ledger, or the one that was to replace it."""
+        self._established = False
+        """Whether it has entries on record, or this process has stored it."""
         self.exists = False
         """Whether it is stored, empty or not."""
         self.topics_at_start: frozenset[str] = frozenset()
@@ -69,6 +71,7 @@ class LedgerCache:
         self._ledger = stored or Ledger()
         _, self._size = await computed(_written, self._ledger, many=_is_large(self._ledger))
         self.exists = stored is not None
+        self._established = not self._ledger.empty
         self.topics_at_start = frozenset({*self._ledger.topics, *self._ledger.entries})
 
     @property
@@ -98,13 +101,18 @@ class LedgerCache:
             )
         self._in_doubt = True
         await self._store.save(self._cluster_id, data)
-        self._ledger, self._size, self.exists, self._in_doubt = ledger, size, True, False
+        self._ledger, self._size, self._in_doubt = ledger, size, False
+        self.exists = self._established = True
 
     async def establish(self) -> None:
-        """Store it while it is still empty."""
-        if not self.exists:
+        """Store it before the first run, also if it is on record, but empty.
+
+        Such a ledger is deleted when nothing names its cluster, and the deletion may have got no answer: if the API
+        server carries it out later, it must fail.
+        """
+        if not self._established:
             await self._store.save(self._cluster_id, ledger_to_json(self.ledger))
-            self.exists = True
+            self.exists = self._established = True
 
     def strike(self, ledger: Ledger) -> None:
         """Replace the ledger in memory by one with fewer rows. The next save stores it. Restoring twice is harmless."""

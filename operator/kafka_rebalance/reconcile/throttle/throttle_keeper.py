@@ -33,7 +33,7 @@ from kafka_rebalance.execution.reassignment_throttle import (
     refusals_told,
 )
 from kafka_rebalance.kafka.ports import KafkaAdmin
-from kafka_rebalance.kube.store import LedgerStore
+from kafka_rebalance.kube.ledger_store import LedgerStore
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.throttle.broker_rates import BrokerRates, RateKey
@@ -173,14 +173,14 @@ class ThrottleKeeper:
         Permanent("ThrottleLedgerMissing") where there is none although runs are ``under_way``, and these brokers or
         topics have throttles: the original values are lost.
         """
-        if self._cache.exists:
-            return
-        if under_way and (found := [*await self._rates.describe_set(brokers), *await self._lists.describe_set(topics)]):
-            raise Permanent(
-                Reason.THROTTLE_LEDGER_MISSING,
-                f"somebody deleted the throttle ledger while a run was open, and {_some(found)} may be ours: "
-                "restore the ledger, or delete these configs and set your own values again later",
-            )
+        if under_way and not self._cache.exists:
+            found = [*await self._rates.describe_set(brokers), *await self._lists.describe_set(topics)]
+            if found:
+                raise Permanent(
+                    Reason.THROTTLE_LEDGER_MISSING,
+                    f"somebody deleted the throttle ledger while a run was open, and {_some(found)} may be ours: "
+                    "restore the ledger, or delete these configs and set your own values again later",
+                )
         await self._cache.establish()
 
     async def take_cordons(self, brokers: Collection[BrokerId]) -> None:

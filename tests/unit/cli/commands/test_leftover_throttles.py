@@ -14,7 +14,7 @@ from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import Before, Ledger, RateRecord
 from kafka_rebalance.execution.ledger_json import ledger_to_json
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
-from kafka_rebalance.kube import store
+from kafka_rebalance.kube import ledger_store
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 LEFT = {(BrokerId(1), LEADER_RATE): "1000", (BrokerId(3), FOLLOWER_RATE): "1000", ("t", LEADER_LIST): "0:1,0:2"}
@@ -123,7 +123,7 @@ class TestCommand:
 
         monkeypatch.setattr(doctor, "connect", lambda _settings: kafka)
         monkeypatch.setattr(doctor, "connected", connected)
-        monkeypatch.setattr(store, "LedgerStore", lambda _kube: self.records)
+        monkeypatch.setattr(ledger_store, "LedgerStore", lambda _kube: self.records)
         return kafka
 
     def run(self, *options):

@@ -16,7 +16,8 @@ from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.execution.ledger import Before, Ledger, RateRecord
 from kafka_rebalance.execution.ledger_json import ledger_to_json
 from kafka_rebalance.kube.lease import LEASE_NAME, LeaseHolder
-from kafka_rebalance.kube.store import LedgerStore, RunStore
+from kafka_rebalance.kube.ledger_store import LedgerStore
+from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.act.retirement import Retirement

@@ -42,6 +42,6 @@ async def test_a_run_that_has_ended_is_not_closed_again(end):
         else:
             await stored.runs.save(closed)
 
-    owners = ClusterOwners(kube, stored, Deleting(stored, ended), lambda _: None, lambda: NOW)
+    owners = ClusterOwners(kube, stored, Deleting(stored, ended), lambda _: None, lambda _: False, lambda: NOW)
     await owners._abandon_orphans(Work((run,), throttled=False))
     assert await stored.runs.load(run.uid) == closed

@@ -11,7 +11,7 @@ from tests.fakes.stopped_clock import NOON
 from kafka_rebalance.api import resource_status, throttle_resource
 from kafka_rebalance.api.v1alpha1 import Condition, KafkaReassignmentThrottleStatus, KafkaRebalanceStatus
 from kafka_rebalance.kafka.ports import Answers, LogDir
-from kafka_rebalance.kube.store import LedgerStore
+from kafka_rebalance.kube.ledger_store import LedgerStore
 from kafka_rebalance.reconcile.report.status_cadence import FIGURES_EVERY, due
 
 SOON, LATER = NOON + FIGURES_EVERY / 2, NOON + FIGURES_EVERY

@@ -6,7 +6,7 @@ from tests.fakes.kube_in_memory import KubeInMemory
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
-from kafka_rebalance.kube.store import LedgerStore
+from kafka_rebalance.kube.ledger_store import LedgerStore
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, stored_ledger
 

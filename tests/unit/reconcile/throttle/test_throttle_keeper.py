@@ -272,6 +272,23 @@ class TestLedger:
         self.establish(cluster, under_way=False)
         assert ledger_from_json(cluster.records.kept).empty
 
+    def test_an_empty_one_is_stored_again_before_the_first_run(self, cluster, monkeypatch):
+        """Its deletion, when nothing named the cluster any more, may have got no answer: it must fail from now on."""
+        self.establish(cluster, under_way=False)
+        saved, save = [], cluster.records.save
+
+        async def saving(cluster_id, ledger):
+            saved.append(ledger)
+            await save(cluster_id, ledger)
+
+        monkeypatch.setattr(cluster.records, "save", saving)
+        self.establish(cluster)
+        assert not saved
+        cluster.restart()
+        self.establish(cluster)
+        self.establish(cluster)
+        assert [ledger_from_json(ledger).empty for ledger in saved] == [True]
+
     @pytest.mark.parametrize("mine", [{(ONE, LEADER_RATE): "50"}, {("t", FOLLOWER_LIST): "0:2"}])
     def test_deleted_under_way_nothing_is_guessed(self, mine):
         """Existing configs may be ours: they are named, and once they are gone a new ledger starts."""

@@ -1,0 +1,109 @@
+"""An empty throttle ledger is deleted only as it was read."""
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube.api_errors import Conflict, StoredStateCorrupt
+from kafka_rebalance.kube.ledger_store import LedgerStore
+
+EMPTY, SET = {"brokers": {}}, {"brokers": {"1": "50"}}
+
+
+class Late(KubeInMemory):
+    """As the API server. ``late``: deletions get no answer, and are carried out later."""
+
+    def __init__(self):
+        super().__init__()
+        self.late, self.pending = False, []
+
+    async def replace_config_map(self, name, body):
+        """A replacement by the same content makes no new version."""
+        found = self.config_maps.get(name)
+        if found is not None and all(found.get(part) == body.get(part) for part in ("data", "binaryData")):
+            return found
+        return await super().replace_config_map(name, body)
+
+    async def delete_config_map(self, name, resource_version=None):
+        if self.late:
+            self.pending.append((name, resource_version))
+            raise Transient("ApiServerUnreachable", "no answer")
+        return await super().delete_config_map(name, resource_version)
+
+
+def empty(ledger):
+    return ledger == EMPTY
+
+
+@pytest.fixture
+def kube():
+    return Late()
+
+
+@pytest.mark.parametrize(("ledger", "left"), [(EMPTY, None), (SET, SET)])
+async def test_only_if_there_is_nothing_to_restore(kube, ledger, left):
+    await LedgerStore(kube).save("c", ledger)
+    await LedgerStore(kube).save("other", EMPTY)
+    await LedgerStore(kube).delete_if("c", empty)
+    assert await LedgerStore(kube).load("c") == left
+    assert await LedgerStore(kube).load("other") == EMPTY
+
+
+async def test_none(kube):
+    """As after a deletion without an answer."""
+    await LedgerStore(kube).delete_if("c", empty)
+
+
+async def test_a_damaged_one_stays(kube):
+    """What was in it is not known."""
+    await LedgerStore(kube).save("c", EMPTY)
+    (record,) = kube.config_maps.values()
+    record["binaryData"] = {}
+    with pytest.raises(StoredStateCorrupt):
+        await LedgerStore(kube).delete_if("c", empty)
+    assert kube.config_maps
+
+
+async def test_one_that_was_written_since_it_was_read_stays(kube):
+    """By another operator, which leads by now. This store may have read an older version before."""
+    store = LedgerStore(kube)
+    await LedgerStore(kube).save("c", EMPTY)
+    await store.load("c")
+    await LedgerStore(kube).save("c", SET)
+    await LedgerStore(kube).save("c", EMPTY)
+    get = kube.get_config_map
+
+    async def read(name):
+        found = await get(name)
+        kube.get_config_map = get
+        await LedgerStore(kube).save("c", SET)
+        return found
+
+    kube.get_config_map = read
+    with pytest.raises(Conflict):
+        await store.delete_if("c", empty)
+    assert await LedgerStore(kube).load("c") == SET
+
+
+async def test_a_deletion_that_is_carried_out_late(kube):
+    """Meanwhile the same empty ledger is stored for a new run."""
+    await LedgerStore(kube).save("c", EMPTY)
+    kube.late = True
+    with pytest.raises(Transient):
+        await LedgerStore(kube).delete_if("c", empty)
+    kube.late = False
+    await LedgerStore(kube).save("c", EMPTY)
+    ((name, version),) = kube.pending
+    with pytest.raises(Conflict):
+        await kube.delete_config_map(name, version)
+    assert await LedgerStore(kube).load("c") == EMPTY
+
+
+async def test_the_clusters_with_a_ledger(kube):
+    """At most that many, except those that are named. One that cannot be read is left out."""
+    store = LedgerStore(kube)
+    for cluster_id in ("a", "b", "c", "d"):
+        await store.save(cluster_id, EMPTY)
+    kube.config_maps[store.where("d").rpartition("/")[2]]["data"] = {}
+    assert set(await store.cluster_ids(excepted={"b"}, most=10)) == {"a", "c"}
+    assert len(await store.cluster_ids(excepted=(), most=2)) <= 2
