@@ -135,7 +135,7 @@ def test_what_takes_a_rollback_over_is_what_a_scan_finds(known, data):
     for _ in range(2):
         views = [one.view() for one in known]
         selected = {f"uid-{one.name}": one.selects for one in known}
-        names = {uid: successor.name.rpartition("/")[2] for uid, successor in successors_of(views).items()}
+        names = {uid: successor.name.rpartition("/")[2] for uid, successor in successors_of(views).chosen.items()}
         assert names == scanned_successors(known)
         renamed = renamed_from(views, selected)
         assert {uid: [old.uid for old in olds] for uid, olds in renamed.items()} == scanned_renamings(known)

@@ -230,9 +230,10 @@ class Rounds:
             everything = await self._observer.everything()
             await self._selected.read(filter(may_plan, rebalances), everything)
             selected = self._selected.of([r for r in rebalances if may_plan(r)], everything)
-            successors = successors_of(rebalances)
-            for rebalance in rebalances:
-                rebalance.assessment = replace(rebalance.assessment, successor=successors.get(rebalance.uid))
+            await self._lifecycle.count_handed_over(rebalances)
+            successors, full = successors_of(rebalances)
+            for r in rebalances:
+                r.assessment = replace(r.assessment, successor=successors.get(r.uid), full_successor=full.get(r.uid))
             terminating = renamed_from(rebalances, selected)
             now = self._clock.now()
             self._awaited = {r.uid: awaited_by(r, rebalances, terminating, now) for r in rebalances}

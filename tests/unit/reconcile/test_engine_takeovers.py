@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.unit.reconcile.renamed_resources import BEFORE, FAST, SPEC, arrived, renamed_half_way
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.unit.reconcile.renamed_resources import BEFORE, FAST, SPEC, Renamed, arrived, renamed_half_way
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.errors import Transient
@@ -190,6 +191,64 @@ class TestOthers:
         assert operator.ends == ["TakenOver"]
         kafka.arrive()
         await operator.until_true(lambda: operator.state_of() == "Succeeded")
+
+
+class TestMany:
+    """The records of a run that was handed over are kept until the new resource begins, which may never happen."""
+
+    @pytest.fixture
+    async def taken_over(self):
+        """Some runs have been handed over to a resource that never has a plan."""
+        operator = Renamed(KafkaInMemory(range(1, 7), t=BEFORE))
+        gone = {"configMapRef": {"name": "gone", "key": "k"}}
+        operator.apply_another(strategy="Assignment", assignment=gone, takesOver="r", topics={"include": ["u"]})
+        for number in range(teardown.MOST_TAKEN_OVER):
+            await self.deleted_in_mid_run(operator, number)
+            await operator.until_true(lambda: not operator.exists("r"))
+        assert (operator.ends, operator.state_of()) == (["TakenOver"], "ConfigMapNotFound")
+        return operator
+
+    @staticmethod
+    async def deleted_in_mid_run(operator, number):
+        """Created again under its name, and deleted when some partitions have arrived."""
+        kafka = operator.kafka
+        kafka.arrive()
+        for partition, held in enumerate(BEFORE):
+            kafka.assign("t", partition, *held)
+        metadata = {"name": "r", "namespace": "kafka", "uid": f"u-{number}"}
+        metadata["creationTimestamp"] = operator.clock.at.isoformat()
+        spec = {"kafka": {"bootstrapServers": "kafka:9092"}, **SPEC}
+        operator._see(operator.kube.create(REBALANCES, {"metadata": metadata, "spec": spec}))
+        await operator.until_true(lambda: bool(arrived(kafka)))
+        kafka.slow = {1, 2, 3}
+        operator.delete()
+
+    @pytest.mark.parametrize("restarted", [False, True])
+    async def test_one_that_never_begins_takes_over_a_few(self, taken_over, restarted):
+        """The next ones are rolled back, as if it did not name them, and their status says so."""
+        operator, kafka = taken_over, taken_over.kafka
+        if restarted:
+            operator.restart()
+        for number in (100, 101):
+            await self.deleted_in_mid_run(operator, number)
+            message = await operator.until("RollingBack")
+            assert message.endswith("kafka/new has taken over 10 runs and takes over no more until it begins")
+            kafka.arrive()
+            await operator.until_true(lambda: not operator.exists("r"))
+            assert kafka.lists("t") == BEFORE
+        assert operator.ends == ["TakenOver", "RolledBack"]
+        kept = [run.uid for run in await RunStore(operator.kube).list_all()]
+        assert sorted(kept) == sorted(f"u-{number}" for number in range(teardown.MOST_TAKEN_OVER))
+
+    async def test_its_deletion_moves_all_of_them_back(self, taken_over):
+        """Then none of them has a successor any more: the limit on the records of deleted resources counts them."""
+        operator, kafka = taken_over, taken_over.kafka
+        assert arrived(kafka)
+        kafka.arrive()
+        operator.delete_another()
+        await operator.until_true(lambda: not operator.exists("new"))
+        assert kafka.lists("t") == BEFORE
+        assert not [run for run in await RunStore(operator.kube).list_all() if run.successor]
 
 
 async def test_a_rollback_that_waits_for_a_word_cancels_nothing_of_others():

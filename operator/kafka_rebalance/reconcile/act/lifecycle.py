@@ -173,6 +173,7 @@ class Lifecycle(RunRecords):
         opened = await asyncio.to_thread(opened_run_of, run, planned.plan, planned.ref, origins)
         self._put_plan_away(rebalance)
         rebalance.record = replace(rebalance.record, run=run, was_read=True, loaded_run=opened, origins=origins)
+        rebalance.record = replace(rebalance.record, handed_over=None)
         self.expect(rebalance, expected_rates(opened, planned.model))
 
     async def _forget_older(self, rebalance: Rebalance, run: Run) -> None:

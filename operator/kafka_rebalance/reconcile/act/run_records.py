@@ -5,11 +5,13 @@ store.
 """
 
 import asyncio
+import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import Refused
+from kafka_rebalance.errors import RebalanceError, Refused
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -19,10 +21,13 @@ from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.arrival_proof import HUNG_SECONDS, may_hang
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.run_once import restored_run
+from kafka_rebalance.reconcile.decide.teardown import uncounted_successors
 from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, load_open_run
+
+log = logging.getLogger(__name__)
 
 
 class RunRecords(Problems):
@@ -60,7 +65,7 @@ class RunRecords(Problems):
                 run = None  # its plan was made before it was known what it inherits
             self._put_plan_away(rebalance)  # of what was read before
             was_read = stored is not None or bool(self._cluster_id)
-            rebalance.record = replace(rebalance.record, run=run, was_read=was_read)
+            rebalance.record = replace(rebalance.record, run=run, was_read=was_read, handed_over=None)
             if run is not None:
                 rebalance.memory = replace(rebalance.memory, problem=None)  # a problem of its start or end is over
 
@@ -73,6 +78,20 @@ class RunRecords(Problems):
     async def inheritance(self, uid: str) -> list[Run]:
         """The runs that were handed over to the resource since its own was planned, the oldest first."""
         return await self._handed_over.inheritance(uid)
+
+    async def count_handed_over(self, rebalances: Collection[Rebalance]) -> None:
+        """Count the runs that were handed over to those that may take over a rollback. If that fails, none is known."""
+        uncounted = uncounted_successors(rebalances)
+        if not uncounted:
+            return
+        try:
+            counts = Counter(run.successor for run in await self._stores.runs.list_all())
+        except RebalanceError as error:
+            log.warning("how many runs were handed over is not known: %s", error.message)
+            return
+        for rebalance in rebalances:
+            if rebalance.uid in uncounted:
+                rebalance.record = replace(rebalance.record, handed_over=counts[rebalance.uid])
 
     async def _load_plan(self, rebalance: Rebalance, run: Run) -> None:
         if not self._cluster_id:

@@ -1,8 +1,10 @@
 """How a deletion ends: which resource takes over, and what prevents that everything is moved back. Pure."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from kafka_rebalance.api.execution_spec import DeletionPolicy
 from kafka_rebalance.errors import Transient
@@ -19,30 +21,55 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 _RENAMED_WITHIN = timedelta(minutes=5)
 """Between the deletion under the old name and the creation under the new one, whichever comes first."""
+MOST_TAKEN_OVER = 10
+"""Runs that one resource takes over before it begins. Plan and origins of each, of several MB, are kept until then."""
 _CANCEL_TIME = timedelta(minutes=2)
 """The time for cancelling after spec.rollback.timeout. Then the finalizer is removed even if reassignments remain."""
 
 
-def successors_of(rebalances: Collection[RebalanceView]) -> dict[str, Successor]:
-    """By uid of a rebalance that is being deleted: the resource that continues instead of a rollback.
+class Successors(NamedTuple):
+    """By uid of a rebalance that is being deleted: who continues instead of a rollback, or may not: it is full."""
+
+    chosen: dict[str, Successor]
+    full: dict[str, Successor]
+
+
+def successors_of(rebalances: Collection[RebalanceView]) -> Successors:
+    """The resources that continue instead of rollbacks.
 
     That is one of the same namespace that has sent nothing yet: one that names it in spec.takesOver, or one that was
     created about when it was deleted and whose stored plan moves every partition that a rollback would. A resource that
     was renamed in Git must not move everything back first, only to move it forth again. Others wait for the rollback.
+
+    One that has taken over ``MOST_TAKEN_OVER`` runs and has not begun is full: the next ones are rolled back.
     """
-    found = {}
+    found = Successors({}, {})
     sets = _PartitionSets()
+    taken = Counter({new.desired.uid: new.record.handed_over or 0 for new in rebalances})
     ending = _rollbacks(rebalances)
     beginning = [new for new in rebalances if _may_begin(new)] if ending else []
-    for old in ending:
+    # Those with a successor first: they keep it.
+    for old in sorted(ending, key=lambda old: old.assessment.successor is None):
         chosen = old.assessment.successor
         able = [new for new in beginning if _names(new, old) or _moves_the_same(new, old, sets)]
         # What a cancellation has left in place does not change the choice.
         able += [new for new in beginning if chosen is not None and new.desired.uid == chosen.uid]
+        with_room = [new for new in able if taken[new.desired.uid] < MOST_TAKEN_OVER]
         if able:
-            first = min(able, key=lambda new: (not _names(new, old), new.desired.age_key)).desired
-            found[old.desired.uid] = Successor(first.uid, first.name)
+            first = min(with_room or able, key=lambda new: (not _names(new, old), new.desired.age_key)).desired
+            (found.chosen if with_room else found.full)[old.desired.uid] = Successor(first.uid, first.name)
+            taken[first.uid] += 1
     return found
+
+
+def uncounted_successors(rebalances: Collection[RebalanceView]) -> set[str]:
+    """The uids of those that may take over a rollback, if it is not known how many runs they have taken over."""
+    ending = _rollbacks(rebalances)
+
+    def may_take_over(new: RebalanceView) -> bool:
+        return _may_begin(new) and any(_names(new, old) or _renamed(new.desired, old) for old in ending)
+
+    return {new.desired.uid for new in rebalances if new.record.handed_over is None and may_take_over(new)}
 
 
 def renamed_from(
@@ -58,6 +85,7 @@ def renamed_from(
         return _renamed(new.desired, old) and sets.moved_back(old) <= selected[new.desired.uid]
 
     beginning = [new for new in rebalances if new.desired.uid in selected and _may_begin(new)]
+    beginning = [new for new in beginning if (new.record.handed_over or 0) < MOST_TAKEN_OVER]
     ending = _rollbacks(rebalances)
     found: dict[str, list[RebalanceView]] = {new.desired.uid: [] for new in rebalances}
     return found | {new.desired.uid: [old for old in ending if may_take_over(new, old)] for new in beginning}

@@ -16,6 +16,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import already_done, wants_plan
+from kafka_rebalance.reconcile.decide.teardown import MOST_TAKEN_OVER
 from kafka_rebalance.reconcile.report.throttle_report import NOT_ALLOWED_ADVICE, REFUSED_ADVICE
 from kafka_rebalance.reconcile.state.assessment import Assessment, Replanning, RollbackBarrier
 from kafka_rebalance.reconcile.state.desired import Desired
@@ -161,7 +162,10 @@ def _state_of_teardown(rebalance: RebalanceView, waits: str) -> tuple[ReadySumma
         return summary_of(block.reason), Reason.ROLLING_BACK, message
     if assessment.finished and not waits:
         waits = "everything is back; the throttle is being removed"
-    return _in(Reason.ROLLING_BACK, waits or _moving_back(assessment))
+    message = waits or _moving_back(assessment)
+    if (full := assessment.full_successor) is not None:
+        message += f"; {full.name} has taken over {MOST_TAKEN_OVER} runs and takes over no more until it begins"
+    return _in(Reason.ROLLING_BACK, message)
 
 
 def _state_of_replanning(assessment: Assessment, replanning: Replanning, waits: str) -> tuple[ReadySummary, str, str]:

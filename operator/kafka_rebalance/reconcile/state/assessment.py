@@ -191,11 +191,13 @@ class Assessment:
     ``at_limit``: by the limit of the rate named; ``doubted``: until a reading shows their last call. ``refused``: in
     the last round, and then as long as nothing is sent because of it.
     ``log_dirs``: the replicas that move between log dirs; ``dir_full``: those held back only by a full log dir.
+    ``full_successor``: would continue instead of a rollback, but has taken over as many runs as it may.
     """
 
     run: LoadedRun | None = None
     queue: QueuePlace = QueuePlace()
     successor: Successor | None = None
+    full_successor: Successor | None = None
     replanning: Replanning | None = None
     teardown: Teardown = Teardown()
     step_block: StepBlock | None = None

@@ -152,7 +152,8 @@ class Record:
     ``was_read``: whether the store has been read, and, if it has no run, also the annotation of the resource. ``run``
     is the newest version of the run's record; that in ``loaded_run`` is as it was when the run was loaded. ``origins``:
     what each partition of the open run was before it was first sent something; ``loaded_run`` has those of when it was
-    loaded or turned. ``ended`` is of the last run that this process has closed.
+    loaded or turned. ``ended`` is of the last run that this process has closed. ``handed_over``: the number of runs
+    that were handed over to the resource and whose origins it has not stored yet; None: not counted since it was read.
     """
 
     run: Run | None = None
@@ -160,6 +161,7 @@ class Record:
     loaded_run: LoadedRun | None = None
     origins: Mapping[TopicPartition, Origin] = field(default_factory=dict)
     ended: EndedRun | None = None
+    handed_over: int | None = None
 
     @property
     def open_run(self) -> Run | None:

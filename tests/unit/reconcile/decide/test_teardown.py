@@ -12,6 +12,7 @@ from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.decide.teardown import (
+    MOST_TAKEN_OVER,
     as_rolled_back,
     awaited_by,
     expired,
@@ -20,6 +21,7 @@ from kafka_rebalance.reconcile.decide.teardown import (
     renamed_from,
     successors_of,
     teardown_of,
+    uncounted_successors,
 )
 from kafka_rebalance.reconcile.state.assessment import RollbackBarrier, Successor, Teardown
 from kafka_rebalance.reconcile.state.judgement import Judgement
@@ -43,11 +45,11 @@ def resource(name, *, deleting=False, metadata=None, **spec):
     return recorded(mine, was_read=True)
 
 
-def dying(*numbers, size_bytes=100, **spec):
-    mine = resource("old", deleting=True, **spec)
+def dying(*numbers, size_bytes=100, name="old", **spec):
+    mine = resource(name, deleting=True, **spec)
     rows = tuple(PlannedPartition(tp(n), replicas_of(1, 2), replicas_of(3, 4), size_bytes=size_bytes) for n in numbers)
     plan = Plan(rows, Certificate(len(rows), optimal=True))
-    run = Run(mine.uid, "kafka", "old", "c", "run-1", mine.desired.planning_hash, plan.hash, NOON)
+    run = Run(mine.uid, "kafka", name, "c", "run-1", mine.desired.planning_hash, plan.hash, NOON)
     return recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "ref", {}))
 
 
@@ -69,7 +71,7 @@ def barrier_of(old, seen, now=NOON, sizes=None):
 
 def successor_of(old, *others):
     """As a round finds it: the successor is set on the rebalance that it replaces."""
-    successor = successors_of([old, *others]).get(old.uid)
+    successor = successors_of([old, *others]).chosen.get(old.uid)
     found(old, successor=successor)
     return successor
 
@@ -180,6 +182,44 @@ class TestSuccessors:
     def test_nothing_is_handed_over_that_is_not_rolled_back(self):
         """With deletionPolicy Revert it ends in a moment."""
         assert successor_of(dying(0, deletionPolicy="Revert"), planned("new", 0)) is None
+
+
+class TestFull:
+    """Of one that never begins, the records of any number of runs would have to be kept."""
+
+    def test_the_next_one_is_rolled_back(self):
+        """As if it had no successor; it is known which one it would have been."""
+        old, new = dying(0), recorded(planned("new", 0), handed_over=MOST_TAKEN_OVER - 1)
+        assert successors_of([old, new]) == ({old.uid: Successor(new.uid, "kafka/new")}, {})
+        recorded(new, handed_over=MOST_TAKEN_OVER)
+        assert successors_of([old, new]) == ({}, {old.uid: Successor(new.uid, "kafka/new")})
+
+    def test_another_one_takes_over(self):
+        """The one that is named in vain does not stop it."""
+        old, other = dying(0), planned("other", 0)
+        full = recorded(resource("full", takesOver="old"), handed_over=MOST_TAKEN_OVER)
+        assert successor_of(old, full, other).uid == other.uid
+
+    def test_those_that_are_being_handed_over_count(self):
+        """They may be deleted together. One that has a successor keeps it."""
+        olds, new = [dying(0, name=f"old-{n}") for n in range(3)], planned("new", 0)
+        recorded(new, handed_over=MOST_TAKEN_OVER - 1)
+        assert successor_of(olds[2], new)
+        chosen, full = successors_of([*olds, new])
+        assert (chosen.keys(), full.keys()) == ({"uid-old-2"}, {"uid-old-0", "uid-old-1"})
+
+    def test_it_does_not_plan_beside_the_rollback(self):
+        """The rollback does not wait for its plan."""
+        old, new = dying(0), recorded(resource("new"), handed_over=MOST_TAKEN_OVER)
+        assert renamed_from([old, new], {new.uid: frozenset([tp(0)])})[new.uid] == []
+
+    @pytest.mark.parametrize("given", [{"metadata": created(0)}, {"metadata": created(60), "takesOver": "old"}])
+    def test_what_it_has_taken_over_is_counted_once(self, given):
+        """For a deletion that it may take over: all runs have to be listed for that."""
+        old, new, later = dying(0), resource("new", **given), resource("later", metadata=created(60))
+        assert uncounted_successors([old, new, later]) == {new.uid}
+        assert not uncounted_successors([new, later])
+        assert not uncounted_successors([old, recorded(new, handed_over=0), later])
 
 
 class TestRenamed:
