@@ -69,10 +69,10 @@ class NamedConnection:
     """The engine that it leads to."""
     refusals: Mapping[str, RebalanceError] = field(default_factory=dict)
     """By uid, why resources may not use it."""
-    writing_refusals: bool = False
-    """Whether the statuses with these refusals are being written."""
-    busy: str = ""
-    """The uid of the resource whose status is being written; nothing else is done for it meanwhile."""
+    writing_refusals: set[str] = field(default_factory=set)
+    """The namespaces for whose resources the statuses with these refusals are being written."""
+    busy: set[str] = field(default_factory=set)
+    """The uids of the resources whose status is being written; nothing else is done for them meanwhile."""
     unfinished: str = ""
     """The id of the cluster in which its owner has left work; empty: none.
 
@@ -182,7 +182,7 @@ class NamedConnection:
 
         ``refusal``: why it may only end there. A rebalance whose deletion the watch has not reported is forgotten.
         """
-        if self.forgotten_if_gone(rebalance.uid) or (rebalance.uid == self.busy and refusal is None):
+        if self.forgotten_if_gone(rebalance.uid) or (rebalance.uid in self.busy and refusal is None):
             return
         new = self.placed.get(rebalance.uid) is not engine
         if new or (rebalance.refusal is None) is not (refusal is None):
@@ -195,7 +195,7 @@ class NamedConnection:
 
     def place_throttles(self, throttles: Mapping[str, KafkaReassignmentThrottle], engine: ClusterEngine) -> None:
         """Give the throttle resources to this engine."""
-        throttles = {uid: throttle for uid, throttle in throttles.items() if uid != self.busy}
+        throttles = {uid: throttle for uid, throttle in throttles.items() if uid not in self.busy}
         for uid in throttles:
             if self.placed.get(uid) is not engine:
                 self.leave(uid)

@@ -1,7 +1,8 @@
 """Ends the work of resources that may not or cannot use their connection, and reports why in their status.
 
-This calls servers that may be slow, so it runs in parallel with the permitted resources, one resource after the other.
-A resource that is permitted meanwhile is placed when its work has ended, because its records have one writer.
+This calls servers that may be slow, and which the user of a refused resource may run. So it runs in parallel with the
+permitted resources, and with a task for each namespace, which handles one resource after the other. A resource that is
+permitted meanwhile is placed when its work has ended, because its records have one writer.
 """
 
 import logging
@@ -60,23 +61,30 @@ class RefusedResources:
                 connection.leave(uid)
             elif not _goes_on(connection, refusals[uid]):
                 connection.place(connection.rebalances[uid], connection.placed[uid], refusals[uid])
-        if refusals and not connection.writing_refusals:
-            connection.writing_refusals = True
-            self._start(self._tell_all(connection))
+        refused = (connection.metadata_of(uid).namespace for uid in refusals if connection.has(uid))
+        for namespace in dict.fromkeys(refused):
+            if namespace not in connection.writing_refusals:
+                connection.writing_refusals.add(namespace)
+                self._start(self._tell_all(connection, namespace))
 
-    async def _tell_all(self, connection: NamedConnection) -> None:
+    async def _tell_all(self, connection: NamedConnection, namespace: str) -> None:
+        """Handle the refused resources of a namespace, until none of them has been refused anew meanwhile."""
         told = None
         try:
             while connection.refusals is not told:
                 told = connection.refusals
-                for uid in await self._open_runs_first(told):
-                    connection.busy = uid
-                    await self._tell(connection, uid)
-                    connection.busy = ""
+                there = [uid for uid in told if connection.has(uid)]
+                ours = [uid for uid in there if connection.metadata_of(uid).namespace == namespace]
+                for uid in await self._open_runs_first(ours):
+                    connection.busy.add(uid)
+                    try:
+                        await self._tell(connection, uid)
+                    finally:
+                        connection.busy.discard(uid)
                     if uid not in connection.refusals or not connection.has(uid):
                         self._hand_over(connection)
         finally:
-            connection.busy, connection.writing_refusals = "", False
+            connection.writing_refusals.discard(namespace)
 
     async def _open_runs_first(self, uids: Iterable[str]) -> list[str]:
         """These uids, those with an open run first: it ends before the refusals of the others are written."""
@@ -126,7 +134,7 @@ class RefusedResources:
                 await self._give_up(connection, run)
         elif self._engines.get(run.cluster_id) is running:
             goes_on = _goes_on(connection, why) and connection.owner == running.owner
-            connection.busy = ""
+            connection.busy.discard(uid)
             connection.place(rebalance, running.engine, None if goes_on else why)
         return unknown
 

@@ -45,10 +45,10 @@ class TestNames:
         known = book.of(rebalance.desired.spec.kafka, "kafka")
         engine = SimpleNamespace(rebalances={}, throttles={}, wake=lambda: None)
         known.engine, known.may_move, known.rebalances["u-1"] = engine, True, rebalance
-        known.busy = "u-1"
+        known.busy.add("u-1")
         known.place(rebalance, engine)
         assert book.names(engine)
-        known.busy = ""
+        known.busy.discard("u-1")
         known.place(rebalance, engine)
         engine.rebalances.clear()  # its deletion was found before the watch told of it
         assert not book.names(engine)

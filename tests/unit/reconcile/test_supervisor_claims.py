@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.fakes.shared_clusters import REF, Cluster, listener_of
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile import engines
@@ -19,10 +19,10 @@ class Hanging(Cluster):
 
     def __init__(self, *arguments, **lists):
         super().__init__(*arguments, **lists)
-        self.asked, self.answers = asyncio.Event(), asyncio.Event()
+        self.hanging, self.answers = asyncio.Event(), asyncio.Event()
 
     async def topic_ids(self, topics=None):
-        self.asked.set()
+        self.hanging.set()
         await self.answers.wait()
         return await super().topic_ids(topics)
 
@@ -33,7 +33,7 @@ class TestServersThatHang:
         world.servers["evil"] = hanging = Hanging([1, 2, 3, 4], t=[[1]])
         world.create("evil", "evil", execution={"suspend": True})
         world.see("evil")
-        await world.until(hanging.asked.is_set)
+        await world.until(hanging.hanging.is_set)
         world.create("a")
         world.see("a")
         await world.until(lambda: world.state("a") == "Succeeded")
@@ -46,10 +46,10 @@ class TestServersThatHang:
         await world.draining(1, execution={"parallelPartitionCount": 1})
         world.servers["wrong"] = hanging = Hanging([1, 2, 3, 4], t=[[1]])
         world.connection(server="wrong")
-        await world.until(hanging.asked.is_set)
+        await world.until(hanging.hanging.is_set)
         await world.restart("k")
-        hanging.asked.clear()
-        await world.until(hanging.asked.is_set)
+        hanging.hanging.clear()
+        await world.until(hanging.hanging.is_set)
         world.see("a")
         world.real.arrive()
         await world.until(lambda: world.state("a") == "Succeeded")
@@ -122,18 +122,24 @@ class TestEviction:
 class TestRefusedResources:
     """A namespace that may not use a connection does not delay permitted ones, even if its status takes long."""
 
+    @staticmethod
+    def held(world, monkeypatch, namespace, resource="r"):
+        """The status of this refused resource is being written if the first event is set, until the second is."""
+        begun, written, patch_status = asyncio.Event(), asyncio.Event(), world.kube.patch_status
+
+        async def patch(plural, where, name, change):
+            if (where, name) == (namespace, resource):
+                begun.set()
+                await written.wait()
+            return await patch_status(plural, where, name, change)
+
+        monkeypatch.setattr(world.kube, "patch_status", patch)
+        return begun, written
+
     async def reported(self, world, monkeypatch):
         """The status of a refused resource is being written, until this event is set."""
         world.connection(names=["a"])
-        begun, written, patch_status = asyncio.Event(), asyncio.Event(), world.kube.patch_status
-
-        async def patch(plural, namespace, name, change):
-            if namespace == "evil":
-                begun.set()
-                await written.wait()
-            return await patch_status(plural, namespace, name, change)
-
-        monkeypatch.setattr(world.kube, "patch_status", patch)
+        begun, written = self.held(world, monkeypatch, "evil")
         world.create("evil", kafka=REF)
         world.see("evil")
         await world.until(begun.is_set)
@@ -148,15 +154,17 @@ class TestRefusedResources:
         await world.until(lambda: world.state("evil") == "ConnectionNotPermitted")
 
     async def test_one_that_has_begun_a_run_comes_first(self, world, monkeypatch):
-        """Steps in flight end, although the resources before it take long."""
-        await self.reported(world, monkeypatch)
+        """Steps in flight end, although the resources of its namespace before it take long."""
+        world.connection(names=["a"])
         await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
         await world.supervisor.stop()
         world.kube.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "Same"})
+        begun, _ = self.held(world, monkeypatch, "a", "before")
         world.begin()
+        world.supervisor.seen(REBALANCES, world.create("a", kafka=REF, name="before"), deleted=False)
         world.see()
         await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
-        assert world.state("evil") == ""
+        await world.until(begun.is_set)
 
     async def test_one_that_is_permitted_meanwhile(self, world, monkeypatch):
         """It is served when what was begun for it has ended: two must not write its records at the same time."""
@@ -168,6 +176,36 @@ class TestRefusedResources:
         assert {r.name for r in world.supervisor._engines.get("c").engine.rebalances.values()} == {"a/r"}
         written.set()
         await world.until(lambda: world.state("evil") in {"Succeeded", "NothingToDo"})
+
+    async def test_those_of_other_namespaces_do_not_wait_for_its_server(self, world):
+        """Open runs of its own cluster name the connection now, and it does not answer where they were begun."""
+        world.connection(names=["friend"])
+        world.create("friend", kafka=REF)
+        world.servers["evil"] = fake = Hanging([1, 2, 3, 4], **{f"t{n}": [[1, 2, 3]] for n in range(3)})
+        fake.cluster_id = "x"
+        fake.slow = {BrokerId(4)}
+        fake.answers.set()
+        world.create("evil", "evil", "keeper", topics={"include": ["none"]})
+        names = [f"r{n}" for n in range(3)]
+        for n, name in enumerate(names):
+            spec = {"topics": {"include": [f"t{n}"]}, "throttle": {"unlimited": True}}
+            world.create("evil", "evil", name, brokers={"decommission": [1]}, **spec)
+        world.see()
+        await world.until(lambda: all(world.state("evil", name) == "Rebalancing" for name in names))
+        await world.until(lambda: world.state("friend") == "Succeeded")
+        fake.answers.clear()
+        fake.hanging.clear()
+        for name in names:
+            world.edit(REBALANCES, "evil", name, kafka=REF)
+        await world.until(fake.hanging.is_set)
+        world.create("stranger", kafka=REF)
+        world.see("stranger")
+        await world.until(lambda: world.state("stranger") == "ConnectionNotPermitted")
+        world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "Same"})
+        await world.deleted("friend")
+        assert not fake.answers.is_set()
+        fake.answers.set()
+        await world.until(lambda: all(world.state("evil", name) == "ConnectionNotPermitted" for name in names))
 
 
 class TestEditedConnection:
