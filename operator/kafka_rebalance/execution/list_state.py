@@ -21,13 +21,24 @@ class ListState:
     """``listed``: our entries known to be in the list; ``missing``: those of them that the last reading did not show.
 
     ``wildcard``: the last reading showed a wildcard, so that every entry counts as listed. ``subtracted``: entries
-    whose subtraction was accepted, until a reading confirms it.
+    whose subtraction was accepted, until a reading confirms it. ``unsure``: those listed whose removal was sent, and
+    whose answer was an error or did not arrive. They are appended again before they are relied on.
     """
 
     listed: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
     wildcard: bool = False
     subtracted: frozenset[str] = frozenset()
+    unsure: frozenset[str] = frozenset()
+
+    @property
+    def certain(self) -> frozenset[str]:
+        """Our entries that are in the list for certain."""
+        return self.listed - self.unsure
+
+    def before_removal(self, entries: frozenset[str]) -> Self:
+        """A change that takes these entries out is sent next."""
+        return replace(self, unsure=self.unsure | (self.listed & entries))
 
     def before_append(self, entries: frozenset[str]) -> Self:
         """These entries are wanted again: their subtraction does not count any more."""
@@ -35,11 +46,13 @@ class ListState:
 
     def after_append(self, entries: frozenset[str]) -> Self:
         """The broker accepted these entries."""
-        return replace(self, listed=self.listed | entries, missing=self.missing - entries)
+        return replace(self, listed=self.listed | entries, missing=self.missing - entries, unsure=self.unsure - entries)
 
     def after_subtract(self, entries: frozenset[str]) -> Self:
         """The broker removed these entries."""
-        return replace(self, listed=self.listed - entries, subtracted=self.subtracted | entries)
+        return replace(
+            self, listed=self.listed - entries, subtracted=self.subtracted | entries, unsure=self.unsure - entries
+        )
 
     def after_reading(self, entries: frozenset[str], wanted: frozenset[str]) -> "tuple[ListState, frozenset[str]]":
         """The state after the list was read with these ``entries``, and those ``wanted`` that somebody took out of it.
@@ -47,12 +60,15 @@ class ListState:
         Missing for the first time: noted. Missing for the second time: no longer listed, and returned.
         """
         if WILDCARD in entries:
-            return ListState(self.listed, wildcard=True, subtracted=self.subtracted), frozenset()
+            return replace(self, missing=frozenset(), wildcard=True), frozenset()
         missing = (self.listed & wanted) - entries
         gone = missing & self.missing
         if not (missing or self.missing or self.wildcard):
             return self, gone
-        return ListState(self.listed - gone, missing - gone, subtracted=self.subtracted), gone
+        left = replace(
+            self, listed=self.listed - gone, missing=missing - gone, unsure=self.unsure - gone, wildcard=False
+        )
+        return left, gone
 
     def after_confirming(self, entries: frozenset[str], *, late: bool) -> "tuple[ListState, frozenset[str]]":
         """The state after a reading that is later than the subtractions, and the entries to strike off the ledger.

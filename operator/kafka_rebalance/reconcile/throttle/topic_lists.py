@@ -66,7 +66,7 @@ class TopicLists:
 
     def listed(self, topic: str, name: str) -> frozenset[str]:
         """The entries that are listed."""
-        return self._state((topic, name)).listed
+        return self._state((topic, name)).certain
 
     @property
     def stored(self) -> Mapping[ListKey, StoredList]:
@@ -131,12 +131,14 @@ class TopicLists:
             await slices.next()
             for name, items in lists.items():
                 state = self._state((topic, name))
-                if items <= state.listed:
+                if items <= state.certain:
                     continue
                 before = self._cache.ledger.topics.get(topic, {}).get(name)
-                missing = (items & self._cache.ledger.listed(topic, name)) - state.listed
+                missing = (items & self._cache.ledger.listed(topic, name)) - state.certain
                 if missing and (state.wildcard or (before is not None and before.value == WILDCARD)):
-                    self._states[topic, name] = replace(state, listed=items)  # the wildcard covers them
+                    self._states[topic, name] = replace(
+                        state, listed=items, unsure=frozenset()
+                    )  # the wildcard covers them
                 elif missing:
                     self._states[topic, name] = state.before_append(missing)
                     changes.setdefault(topic, []).append(_change(name, ConfigOp.APPEND, missing))
@@ -161,6 +163,9 @@ class TopicLists:
             for topic, lists in still_used.items()
             if lists
         }
+        for topic, lists in still_used.items():
+            for name, items in lists.items():
+                self._states[topic, name] = self._state((topic, name)).before_removal(items)
         answers = await self._changes.send(changes, self.stored)
         for topic in [topic for topic, problem in answers.items() if problem is None]:
             for name, items in still_used[topic].items():
@@ -182,6 +187,9 @@ class TopicLists:
             await slices.next()
             if found := self._to_restore(topic, seen.get(topic, {})):
                 changes[topic] = found
+                for change in found:
+                    state = self._state((topic, change.name))
+                    self._states[topic, change.name] = state.before_removal(state.listed)
         self._reads_restored |= (seen.keys() & to_read) - changes.keys()
         refused = changes.keys() - set(await self._alter(changes, "restored"))
         self._states = {key: state for key, state in self._states.items() if key[0] not in to_read - refused}

@@ -1,11 +1,16 @@
 """The keeper of one cluster's throttle: calls that Kafka executes after their answer was lost."""
 
+import contextlib
+from dataclasses import replace
+
 import pytest
-from tests.fakes.throttled_cluster import LATE_TICKS, ONE, TWO, Cluster, claim
+from tests.fakes.throttled_cluster import LATE_TICKS, ONE, TWO, Cluster, claim, sides
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.reassignment_throttle import (
+    FOLLOWER_LIST,
     FOLLOWER_RATE,
+    LEADER_LIST,
     LEADER_RATE,
 )
 from kafka_rebalance.kafka.ports import ConfigOp
@@ -162,3 +167,36 @@ class TestLateWrites:
         cluster.now += 60
         cluster.ticks({})
         assert cluster.keeper.ledger_empty
+
+
+class TestRemovals:
+    """The controller carries out a removal of entries, and its answer does not arrive."""
+
+    @pytest.fixture
+    def silent(self, cluster, monkeypatch):
+        """Answers to removals do not arrive in this context."""
+        carry_out = cluster.kafka._apply
+
+        def apply(where, operations):
+            answer = carry_out(where, operations)
+            return "_TIMED_OUT" if where == "t" else answer
+
+        @contextlib.contextmanager
+        def silence():
+            with monkeypatch.context() as patched:
+                patched.setattr(cluster.kafka, "_apply", apply)
+                yield
+
+        return silence
+
+    @pytest.mark.parametrize("fewer", [{}, {"a": claim()["a"]}], ids=["all", "some"])
+    def test_a_copy_waits_until_the_entries_are_listed_again(self, cluster, silent, fewer):
+        """They are wanted again before a reading has shown that they are gone."""
+        more = {"a": replace(claim()["a"], entries=sides({"0:1", "1:1"}, {"0:2", "1:2"}))}
+        cluster.ticks(more)
+        with silent():
+            cluster.tick(fewer)
+        assert "1:2" not in cluster.kafka.values.get(("t", FOLLOWER_LIST), "")
+        cluster.tick(more)
+        assert cluster.kafka.values["t", FOLLOWER_LIST] == "0:2,1:2"
+        assert cluster.kafka.values["t", LEADER_LIST] == "0:1,1:1"
