@@ -6,7 +6,11 @@ RebalanceError             a reason, which becomes a condition's reason, and a m
 └── Refused                the request is invalid: an unknown broker, fewer brokers than replicas
 """
 
+from typing import TypeVar
+
 from kafka_rebalance.printable_text import printable
+
+E = TypeVar("E", bound=BaseException)
 
 
 class RebalanceError(Exception):
@@ -37,3 +41,9 @@ class Permanent(RebalanceError):
 
 class Refused(RebalanceError):
     """The request contradicts the cluster or itself; nothing was changed."""
+
+
+def without_traceback(error: E) -> E:
+    """The error, to be kept: tracebacks, also of what caused it, refer to the variables of all calls on their way."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)

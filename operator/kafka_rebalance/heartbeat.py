@@ -3,25 +3,29 @@
 A call to Kafka or to the API server ends within ten seconds. A round of many calls to a slow server takes far longer.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_beat: ContextVar[Callable[[], None] | None] = ContextVar("beat", default=None)
+_listeners: ContextVar[Collection[Callable[[], None]]] = ContextVar("listeners", default=())
 
 
 def beat() -> None:
     """Record that a call has ended. The clients call this; outside of ``heard_by`` it has no effect."""
-    heard = _beat.get()
-    if heard is not None:
+    for heard in tuple(_listeners.get()):
         heard()
 
 
 @contextmanager
 def heard_by(listener: Callable[[], None]) -> Iterator[None]:
-    """Call ``listener`` at each beat of this task, and of those that it starts meanwhile."""
-    token = _beat.set(listener)
+    """Until the end of this context, call ``listener`` at each beat of this task, and of those that it starts.
+
+    These tasks keep their context variables, also when they have ended. They do not keep the listener.
+    """
+    listeners = [listener]
+    token = _listeners.set(listeners)
     try:
         yield
     finally:
-        _beat.reset(token)
+        _listeners.reset(token)
+        listeners.clear()

@@ -71,7 +71,9 @@ def collect_if_due() -> None:
 def kept_for_long(values: int) -> Iterator[None]:
     """Exclude all objects that exist at the end of this context from the garbage collector, if ``values`` is large.
 
-    Do not use it for objects that are made repeatedly: their reference cycles would never be freed.
+    Do not use it for objects that are made repeatedly: their reference cycles would never be freed. Whoever keeps the
+    objects frees them without the collector. ``gc.unfreeze`` would free the cycles, but the next search would visit the
+    objects of all other clusters, which stops all threads for a second.
     """
     with without_collector():
         yield

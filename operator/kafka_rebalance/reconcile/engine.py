@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from structlog.contextvars import bound_contextvars
 
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
-from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.errors import RebalanceError, Transient, without_traceback
 from kafka_rebalance.execution.windows import WindowClock
 from kafka_rebalance.heartbeat import heard_by
 from kafka_rebalance.kafka.least_permissions import MissingPermission
@@ -38,8 +38,8 @@ class ClusterEngine:
         self._stores = parts.stores
         self._clock = parts.clock
         self._woken = asyncio.Event()
-        # Not ``self.wake``: a reference cycle would keep the memory of an ended engine, because the garbage collector
-        # never searches the data of a large run (``model.bulk.kept_for_long``).
+        # Not ``self.wake``: nothing here may refer to the engine or its rounds, because the garbage collector never
+        # searches the data of a large run (``model.bulk.kept_for_long``), and would not free a reference cycle.
         self._rounds = Rounds(parts, wake=self._woken.set)
         self._failures = 0
         self._totals = RoundTotals()
@@ -134,11 +134,11 @@ class ClusterEngine:
             for rebalance in self.rebalances.values():
                 if rebalance.memory.planning is not None:
                     rebalance.memory.planning.cancel()
+            self._rounds.forget()
 
     async def _heard_round(self) -> float:
         def beat() -> None:
-            if self._last_beat is not None:  # else a plan is being made beside the rounds
-                self._last_beat = self._clock.monotonic()
+            self._last_beat = self._clock.monotonic()
 
         async with self.between_rounds:
             if self.retired:
@@ -189,7 +189,7 @@ class ClusterEngine:
             pause = await self._rounds.next_round()
         except RebalanceError as error:
             self._failures += 1
-            self.problem = error
+            self.problem = without_traceback(error)
             log.warning("cluster %s: %s: %s", self.cluster_id, error.reason, error.message)
             if not isinstance(error, Transient) or self._failures >= _FAILURES_BEFORE_REPORT:
                 await self._rounds.report_problem(error)

@@ -40,12 +40,13 @@ class OwnerClients:
         self, connection: NamedConnection, settings: ConnectionSettings, cluster_id: str, admin: KafkaAdmin
     ) -> KafkaAdmin:
         """The client for as long as the owner has the cluster: it follows the Secrets, and refuses another cluster."""
+        owner = connection.owner  # the connection refers to its engine, which has this client
         return rotating(
             admin,
             (connection.source, settings),
             cluster_id,
-            lambda renewed: self.connect(renewed, connection.owner),
-            lambda: self._settings_now(connection.owner, cluster_id),
+            lambda renewed: self.connect(renewed, owner),
+            lambda: self._settings_now(owner, cluster_id),
             self._owners.recognise,
         )
 

@@ -71,9 +71,8 @@ class Rounds:
         self._cluster_id, self._admin = info.cluster_id, admin
         self._resources = resources
         self._clock = clock
-        self._lifecycle = Lifecycle(
-            resources, stores, clock, info.cluster_id, lambda: self.info.brokers, parts.on_record
-        )
+        self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id, parts.on_record)
+        self._lifecycle.live = info.brokers
         self._permissions = PermissionProbe(admin, clock)
         self._observer = Observer(admin, clock, self._permissions)
         plans = PlanMaker(
@@ -179,6 +178,7 @@ class Rounds:
         await self._each(rebalances, "look at overrides", look_at)
         await self._each(rebalances, "begin the round", self._prepare)
         info = self.info = await self._admin.describe_cluster()
+        self._lifecycle.live = info.brokers
         for rebalance in rebalances:
             self._lifecycle.note_live(rebalance)
         await self.throttle.load(rebalances, info)
@@ -372,6 +372,11 @@ class Rounds:
         if not exists:
             log.info("%s is gone", rebalance.name)
             self.rebalances.pop(rebalance.uid, None)
+
+    def forget(self) -> None:
+        """Free the readings after the last round, also those in a reference cycle (``model.bulk.kept_for_long``)."""
+        vars(self._observer).update(vars(Observer(self._admin, self._clock)))
+        self._selected = SelectedPartitions(None)
 
     async def report_problem(self, error: RebalanceError) -> None:
         """Say on every resource why nothing is known of this round."""

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.errors import RebalanceError, Transient, without_traceback
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED
 from kafka_rebalance.reconcile.state.memory import Problem
@@ -54,7 +54,7 @@ class Problems:
             self.nothing_to_do(rebalance, stage)
 
     def _note(self, rebalance: Rebalance, stage: str, error: RebalanceError) -> None:
-        rebalance.memory = replace(rebalance.memory, problem=Problem(stage, error))
+        rebalance.memory = replace(rebalance.memory, problem=Problem(stage, without_traceback(error)))
         again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS
         self.retry_in(rebalance, max(again, _SOONEST_SECONDS))
 

@@ -7,7 +7,7 @@ store.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from kafka_rebalance.clock import Clock
@@ -34,7 +34,7 @@ class RunRecords(Problems):
     """Reads the runs of the rebalances, and loads the open ones.
 
     ``cluster_id``: of the engine's cluster, only its runs are loaded; empty: no engine has the rebalances, so none is.
-    ``live``: the live brokers of the cluster as last read; ``on_record``: also those that were live before.
+    ``on_record``: brokers of the cluster that were live before.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class RunRecords(Problems):
         stores: Stores,
         clock: Clock,
         cluster_id: str = "",
-        live: Callable[[], Collection[BrokerId]] = tuple,
         on_record: Collection[BrokerId] = (),
     ) -> None:
         super().__init__(clock)
         self._resources = resources
         self._stores = stores
         self._cluster_id = cluster_id
-        self._live = live
+        self.live: Collection[BrokerId] = ()
+        """The live brokers of the cluster as last read."""
         self._on_record = on_record
         self._handed_over = HandedOverRuns(stores, clock, cluster_id)
 
@@ -164,13 +164,13 @@ class RunRecords(Problems):
         """
         memory, now = rebalance.memory, self._clock.monotonic()
         earlier = memory.called if now - memory.failed_at < HUNG_SECONDS else frozenset[BrokerId]()
-        called = earlier.union(self._live(), others)
+        called = earlier.union(self.live, others)
         rebalance.memory = replace(memory, unanswered_at=now, failed_at=now, called=called)
 
     def note_live(self, rebalance: Rebalance) -> None:
         """The live brokers were read. One that hangs and has a call of the run may pass it on when it continues."""
         now = self._clock.monotonic()
-        if may_hang(rebalance.memory, self._live(), now):
+        if may_hang(rebalance.memory, self.live, now):
             rebalance.memory = replace(rebalance.memory, unanswered_at=now)
 
     def _in_doubt(self, rebalance: Rebalance) -> None:

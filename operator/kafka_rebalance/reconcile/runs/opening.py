@@ -5,10 +5,12 @@ Touches Kafka only to read.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from kafka_rebalance.clock import Clock
+from kafka_rebalance.errors import RebalanceError, without_traceback
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
@@ -25,6 +27,8 @@ from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
+
+Made = TypeVar("Made")
 
 _QUEUE, _PLAN = "queue", "plan"
 _QUEUE_SECONDS = 2.0
@@ -94,7 +98,8 @@ class Runs:
         elif problem is None or problem.stage != _QUEUE:
             # The spec is read once: an edit that comes in while we plan supersedes this plan.
             back = [move for old in terminating for move in moved_back(old).values()]
-            task = asyncio.create_task(self._plans.make(rebalance, rebalance.desired.spec, info, back))
+            making = self._plans.make(rebalance, rebalance.desired.spec, info, back)
+            task = asyncio.create_task(_without_traceback(making))
             task.add_done_callback(lambda _: self._wake())
             self._lifecycle.planning_begins(rebalance, task)
         return queue
@@ -157,6 +162,16 @@ class Runs:
             reading, self._reading = self._reading, None
             self._lifecycle.expect(rebalance, {})  # asked for once, even if that fails
             self._lifecycle.expect(rebalance, expected_rates(opened, reading.result()))
+
+
+async def _without_traceback(making: Coroutine[Any, Any, Made]) -> Made:
+    """The result. The task keeps its error, the rebalance keeps the task, and the calls refer to the rebalance."""
+    try:
+        return await making
+    except BaseException as error:
+        if not isinstance(error, RebalanceError | asyncio.CancelledError):
+            log.exception("unexpected error while a plan was made")
+        raise without_traceback(error) from None
 
 
 def _without_unseen(rebalance: RebalanceView) -> QueuePlace:

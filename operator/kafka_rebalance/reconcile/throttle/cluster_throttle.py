@@ -13,7 +13,7 @@ from structlog.contextvars import bound_contextvars
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, KafkaReassignmentThrottle
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import Permanent, RebalanceError
+from kafka_rebalance.errors import Permanent, RebalanceError, without_traceback
 from kafka_rebalance.execution.list_budget import ListBudget
 from kafka_rebalance.execution.reassignment_throttle import (
     FOLLOWER_RATE,
@@ -169,7 +169,7 @@ class ClusterThrottle:
         except Permanent as error:
             # Cancels and repairs go on; copies wait until somebody restores the ledger.
             log.warning("cluster %s: %s: %s", self._cluster_id, error.reason, error.message)
-            self.problem = error
+            self.problem = without_traceback(error)
         else:
             await self._lifecycle.add_finalizer(self.throttles)
         self.see(dict(self.throttles))
