@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from asyncio import sleep
 
-from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.errors import RebalanceError, without_traceback
 from kafka_rebalance.reconcile.connection_book import NamedConnection
 
 FIRST_PAUSE_SECONDS = 2.0
@@ -43,7 +43,8 @@ class ConnectionRetries:
         again = problem is not None and self._problem is not None and self._tried == settings
         self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS) if again else FIRST_PAUSE_SECONDS
         self._next = asyncio.get_running_loop().time() + self._pause
-        self._tried, self._problem = settings, problem
+        # The traceback may refer to an engine that has ended meanwhile.
+        self._tried, self._problem = settings, problem and without_traceback(problem)
 
     async def wait(self, connection: NamedConnection, most: float, began: float) -> None:
         """Wait for a change, ``most`` seconds. ``began``: when the last look at the resources began, as loop time."""

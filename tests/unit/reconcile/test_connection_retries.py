@@ -99,6 +99,17 @@ async def test_the_pause_grows(monkeypatch):
     assert pauses == [2, 4, 7, 2, 2]
 
 
+async def test_a_kept_problem_refers_to_nothing():
+    """Its traceback would keep what the attempt used, such as the engine of another owner."""
+    retries, connection = connection_retries.ConnectionRetries(), NamedConnection(Owner("a"))
+    with pytest.raises(Transient) as failed:
+        raise Transient("KafkaUnreachable", "no broker answered")
+    retries.note(connection, failed.value)
+    kept = retries.early(connection)
+    assert kept is not None
+    assert kept.__traceback__ is None
+
+
 async def test_edits_are_looked_at_together(world, monkeypatch):
     """Each look reads the records of all runs: the edits of a stranger must not keep the operator busy with that."""
     go_on, looks, judge = asyncio.Event(), [], Admission.judge
