@@ -43,7 +43,7 @@ class Closing:
     """Closes the runs of one cluster.
 
     ``keep_cordons`` records the cordons that are left, before a run ends. ``read_again`` has the next round read all
-    partitions. ``turn``: as for ``matched``.
+    partitions. ``turn``: as for ``in_thread``.
     """
 
     def __init__(

@@ -1,7 +1,14 @@
-"""Which partitions each spec selects, matched once for each reading of the cluster and not in each round."""
+"""Which partitions each spec selects, matched once for the same partitions of the cluster and not in each round.
 
-from collections.abc import Iterable, Mapping
+Rounds look at all rebalances of a cluster, and each spec may take seconds. So a round waits for a few of them only, one
+of each namespace after the other; the others are matched in the next rounds.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import zip_longest
 
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.errors import Refused
@@ -11,9 +18,12 @@ from kafka_rebalance.reconcile.state.namespace_turns import Turn
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.selection import select
 
+_ROUND_SECONDS = 2.0
+"""After this time, a round matches no further spec."""
+
 
 class SelectedPartitions:
-    """Keeps what the specs selected from the last reading. ``turn``: as for ``matched``."""
+    """Keeps what the specs selected from the last reading. ``turn``: as for ``in_thread``."""
 
     def __init__(self, turn: Turn | None) -> None:
         self._turn = turn
@@ -23,23 +33,36 @@ class SelectedPartitions:
     async def read(
         self, rebalances: Iterable[RebalanceView], everything: Mapping[TopicPartition, PartitionState]
     ) -> None:
-        """Match the specs of these rebalances off the event loop, one after the other: each may take seconds."""
-        found = dict(self._found) if self._reading is everything else {}
-        specs = {r.desired.planning_hash: r.desired.spec for r in rebalances}
-        for key, spec in specs.items():
-            if key not in found:
-                found[key] = await in_thread(partial(_selected, spec, everything), self._turn)
-        self._found, self._reading = found, everything
+        """Match the specs of these rebalances off the event loop, one after the other, for a few seconds at most."""
+        if self._reading is not everything and self._reading.keys() != everything.keys():
+            self._found = {}
+        self._reading = everything
+        now = asyncio.get_running_loop().time
+        ends = now() + _ROUND_SECONDS
+        for key, spec in _by_turns(rebalances):
+            if key not in self._found:
+                self._found[key] = await in_thread(partial(_selected, spec, everything), self._turn)
+                if now() >= ends:
+                    return
 
     def of(
         self, rebalances: Iterable[RebalanceView], everything: Mapping[TopicPartition, PartitionState]
     ) -> dict[str, frozenset[TopicPartition]]:
-        """The selected partitions of each of these rebalances, by uid; all, if its spec has changed since ``read``."""
+        """The selected partitions of each of these rebalances, by uid; all, if its spec is not matched yet."""
         keys = {r.desired.uid: r.desired.planning_hash for r in rebalances}
         self._found = {key: self._found[key] for key in keys.values() if key in self._found}
         known = self._found.keys() >= set(keys.values())
         every = frozenset[TopicPartition]() if known else frozenset(everything)
         return {uid: self._found.get(key, every) for uid, key in keys.items()}
+
+
+def _by_turns(rebalances: Iterable[RebalanceView]) -> Iterator[tuple[str, KafkaRebalanceSpec]]:
+    """The specs, one of each namespace after the other."""
+    of_namespace: defaultdict[str, dict[str, KafkaRebalanceSpec]] = defaultdict(dict)
+    for r in rebalances:
+        of_namespace[r.desired.name.partition("/")[0]][r.desired.planning_hash] = r.desired.spec
+    for turn in zip_longest(*(specs.items() for specs in of_namespace.values())):
+        yield from (row for row in turn if row is not None)
 
 
 def _selected(

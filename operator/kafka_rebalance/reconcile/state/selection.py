@@ -1,4 +1,4 @@
-"""Which partitions a spec selects, and which topics it pins. Pure; call both through ``matched``."""
+"""Which partitions a spec selects, and which topics it pins. Pure; call both through ``in_thread``."""
 
 from collections.abc import Iterable, Mapping
 

@@ -3,6 +3,8 @@
 import asyncio
 import threading
 
+import pytest
+
 from kafka_rebalance.api import topic_patterns
 from kafka_rebalance.heartbeat import heard_by
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
@@ -15,8 +17,8 @@ T, U = TopicPartition("t", 0), TopicPartition("u", 0)
 EVERYTHING = {tp: PartitionState(tp, "id", (1,), frozenset({1}), None) for tp in (T, U)}
 
 
-def body(uid, *topics):
-    metadata = {"name": uid, "namespace": "kafka", "uid": uid}
+def body(uid, *topics, namespace="kafka"):
+    metadata = {"name": uid, "namespace": namespace, "uid": uid}
     return {"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "k:1"}, "topics": {"include": list(topics)}}}
 
 
@@ -67,6 +69,44 @@ async def test_one_that_was_edited_meanwhile():
     assert selected.of([one, other], EVERYTHING) == {"a": {T, U}, "b": {U}}
     await selected.read([one, other], EVERYTHING)
     assert selected.of([one, other], EVERYTHING) == {"a": {U}, "b": {U}}
+
+
+@pytest.fixture
+def matched(monkeypatch):
+    """The topics of the specs that were matched."""
+    found, select = [], selected_partitions.select
+
+    def noted(spec, partitions):
+        found.append(spec.topics.include[0])
+        return select(spec, partitions)
+
+    monkeypatch.setattr(selected_partitions, "select", noted)
+    return found
+
+
+async def test_matched_again_for_other_partitions_only(matched):
+    """Each reading of the cluster has new states, mostly of the same partitions."""
+    selected, rebalances = SelectedPartitions(None), [Rebalance.of(body("a", "t"))]
+    fewer = {T: EVERYTHING[T]}
+    for reading in (EVERYTHING, dict(EVERYTHING), fewer, dict(EVERYTHING)):
+        await selected.read(rebalances, reading)
+    assert len(matched) == 3
+    assert selected.of(rebalances, EVERYTHING) == {"a": {T}}
+
+
+async def test_rounds_wait_for_a_few_only(matched, monkeypatch):
+    """Namespaces take turns. What is not matched yet counts as selecting everything."""
+    monkeypatch.setattr(selected_partitions, "_ROUND_SECONDS", -1.0)
+    selected, slow = SelectedPartitions(None), [Rebalance.of(body(name, name)) for name in "wxyz"]
+    rebalances = [*slow, Rebalance.of(body("u", "u", namespace="other"))]
+    for _ in range(2):
+        await selected.read(rebalances, EVERYTHING)
+    assert matched == ["w", "u"]
+    everything = frozenset(EVERYTHING)
+    assert selected.of(rebalances, EVERYTHING) == dict.fromkeys("xyz", everything) | {"w": frozenset(), "u": {U}}
+    for _ in range(9):
+        await selected.read(rebalances, EVERYTHING)
+    assert sorted(matched) == ["u", "w", "x", "y", "z"]
 
 
 async def test_one_that_takes_long_selects_nothing(monkeypatch):
