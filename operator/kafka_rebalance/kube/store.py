@@ -228,6 +228,9 @@ class RunStore:
         self._kube = kube
         self._writes = OrderedWrites(kube)
         self._all = SharedReading(self.list_unshared)
+        self.handovers = 0
+        """Changes when the write of a run that was handed over to another resource begins, and when it ends: a list
+        that was asked for before may be without it."""
 
     async def load(self, uid: str) -> Run | None:
         """None if the resource never had one."""
@@ -238,7 +241,12 @@ class RunStore:
         """Create or replace in one write."""
         name = object_name(self._KIND, run.uid)
         labels = {KIND_LABEL: self._KIND, UID_LABEL: run.uid}
-        await self._writes.put(config_map(name, labels, data={self._KEY: codec.encode_run(run)}))
+        handed_over = run.successor is not None
+        self.handovers += handed_over
+        try:
+            await self._writes.put(config_map(name, labels, data={self._KEY: codec.encode_run(run)}))
+        finally:
+            self.handovers += handed_over
 
     async def delete(self, uid: str) -> None:
         """No error if there is none."""

@@ -175,6 +175,7 @@ class Rounds:
         async def look_at(rebalance: Rebalance) -> None:
             rebalance.look_at(self._clock.now())
 
+        self._lifecycle.begin_round()
         await self._each(rebalances, "look at overrides", look_at)
         await self._each(rebalances, "begin the round", self._prepare)
         info = self.info = await self._admin.describe_cluster()

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kafka_rebalance.clock import Clock
+from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPartition, joined_log_dirs
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
@@ -19,6 +20,14 @@ class HandedOverRuns:
         self._stores = stores
         self._clock = clock
         self._cluster_id = cluster_id
+        self._heirs: _Heirs | None = None
+
+    def begin_round(self) -> None:
+        """From now on, resources without handed-over runs share a list of runs, until the next call.
+
+        Lists are paced: with one for each resource, a round with many deletions would take minutes.
+        """
+        self._heirs = _Heirs(self._stores.runs)
 
     async def inheritance(self, uid: str) -> list[Run]:
         """The runs of this cluster that were handed over to the resource since its own was planned, the oldest first.
@@ -32,8 +41,14 @@ class HandedOverRuns:
         own = await self._stores.runs.load(uid)
         if own is not None and (own.started_at is not None or not own.open):
             return []
-        taken = [run for run in await self._stores.runs.list_all() if run.successor == uid]
+        taken = await self.handed_over_to(uid)
         return [run for run in taken if own is None or run.closed_at is None or run.closed_at >= own.opened_at]
+
+    async def handed_over_to(self, uid: str) -> list[Run]:
+        """All runs whose successor is this resource, the oldest first."""
+        if self._heirs is not None and not await self._heirs.include(uid):
+            return []
+        return [run for run in await self._stores.runs.list_all() if run.successor == uid]
 
     async def use_up(self, runs: Iterable[Run]) -> None:
         """Record that the new resource has stored the origins of these runs. Its later runs inherit nothing."""
@@ -69,3 +84,22 @@ class HandedOverRuns:
         await self._stores.runs.save(run)
         await self.use_up(taken)
         return run
+
+
+class _Heirs:
+    """The resources that runs were handed over to, as of one list; a new one after each run that is handed over.
+
+    Only this process hands over runs, so a resource that is not in the list has none.
+    """
+
+    def __init__(self, runs: RunStore) -> None:
+        self._runs = runs
+        self._uids: set[str | None] | None = None
+        self._handovers = 0
+
+    async def include(self, uid: str) -> bool:
+        uids, handovers = self._uids, self._runs.handovers
+        if uids is None or handovers != self._handovers:
+            uids = {run.successor for run in await self._runs.list_all()}
+            self._uids, self._handovers = uids, handovers
+        return uid in uids

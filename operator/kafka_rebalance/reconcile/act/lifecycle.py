@@ -140,8 +140,7 @@ class Lifecycle(RunRecords):
         run = rebalance.record.run
         if run is None or run.to_undo.outcome in {RunOutcome.ROLLED_BACK, RunOutcome.UNDONE}:
             # What it inherited first: without a run of its own, it would be rolled back once more.
-            runs = await self._stores.runs.list_all()
-            await self._handed_over.use_up([run for run in runs if run.successor == rebalance.uid])
+            await self._handed_over.use_up(await self._handed_over.handed_over_to(rebalance.uid))
             await self._stores.forget(rebalance.uid)
             rebalance.record = replace(rebalance.record, run=None)
         if rebalance.desired.has_finalizer:

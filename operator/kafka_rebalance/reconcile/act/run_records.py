@@ -54,6 +54,10 @@ class RunRecords(Problems):
         self._on_record = on_record
         self._handed_over = HandedOverRuns(stores, clock, cluster_id)
 
+    def begin_round(self) -> None:
+        """What was listed in the round before is outdated."""
+        self._handed_over.begin_round()
+
     async def _read(self, rebalance: Rebalance) -> None:
         if not self._known(rebalance):
             stored = await self._stores.runs.load(rebalance.uid)

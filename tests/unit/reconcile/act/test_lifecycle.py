@@ -45,7 +45,7 @@ class Resources:
 
 class World:
     def __init__(self):
-        kube = KubeInMemory()
+        self.kube = kube = KubeInMemory()
         self.stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
         self.clock, self.resources = StoppedClock(), Resources()
         self.lifecycle = Lifecycle(self.resources, self.stores, self.clock, "c")
@@ -248,3 +248,45 @@ async def test_a_plan_does_not_take_back_what_was_recorded_while_it_was_made(wor
     await world.lifecycle.begin(mine, Planned(run, PLAN, "ref", {TP: before}, LoadModel("LogDirs", NOON)))
     assert mine.record.origins == {TP: now}
     assert await world.stores.origins.load("r", run.run_id) == {TP: now}
+
+
+class TestOneList:
+    """The resources of a round share a list of the runs: a deletion still moves back what was handed over to it."""
+
+    async def test_what_is_handed_over_after_the_list_is_moved_back(self, world):
+        """An abandoned rollback is handed over while deletions are prepared, and the successor is one of these."""
+        run = await world.stored("old")
+        world.lifecycle.begin_round()
+        assert await world.prepared(deleted("other")) == ["released"]
+        old = recorded(deleted("old"), run=run, was_read=True)
+        await world.lifecycle.close(old, RunOutcome.ABANDONED, "new")
+        mine = deleted("new")
+        await world.prepared(mine)
+        assert [(e.tp, e.origin) for e in mine.record.moves] == [(TP, replicas_of(1, 2))]
+
+    async def test_what_is_handed_over_during_the_list_is_moved_back(self, world):
+        """The answer of the list is older than the record, which is written before it arrives."""
+        run, runs = await world.stored("old"), world.stores.runs
+        world.lifecycle.begin_round()
+        old, list_all = recorded(deleted("old"), run=run, was_read=True), runs.list_all
+
+        async def late():
+            found = await list_all()
+            runs.list_all = list_all
+            await world.lifecycle.close(old, RunOutcome.ABANDONED, "new")
+            return found
+
+        runs.list_all = late
+        assert await world.prepared(deleted("other")) == [RunOutcome.ABANDONED, "released"]
+        mine = deleted("new")
+        await world.prepared(mine)
+        assert [(e.tp, e.origin) for e in mine.record.moves] == [(TP, replicas_of(1, 2))]
+
+    async def test_the_next_round_lists_again(self, world):
+        """A write of the leader before may arrive late."""
+        world.lifecycle.begin_round()
+        assert await world.prepared(deleted("other")) == ["released"]
+        late = replace(await world.stored("old", closed_at=NOON, outcome=RunOutcome.TAKEN_OVER), successor="new")
+        await RunStore(world.kube).save(late)
+        world.lifecycle.begin_round()
+        assert await world.lifecycle.inheritance("new") == [late]

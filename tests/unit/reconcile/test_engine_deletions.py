@@ -1,0 +1,58 @@
+"""Many rebalances of one namespace are deleted at once: others of the cluster do not wait for all of them."""
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.fakes.stopped_clock import NOON
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.kube.store import KIND_LABEL
+
+MANY = 20
+
+
+class Crowded(OperatorInMemory):
+    """Beside "r", which moves "t", ``MANY`` suspended rebalances of another namespace. Counts lists of all runs."""
+
+    def __init__(self):
+        super().__init__(KafkaInMemory((1, 2, 3, 4), t=[[1, 2, 3]], other=[[1, 2, 3]]))
+        self.kafka.slow = {4}
+        self.lists = 0
+        self._list_config_maps, self.kube.list_config_maps = self.kube.list_config_maps, self._counted
+        self.apply(topics={"include": ["t"]}, brokers={"decommission": [1]}, throttle={"unlimited": True})
+
+    async def _counted(self, labels):
+        self.lists += labels.get(KIND_LABEL) == "run"
+        return await self._list_config_maps(labels)
+
+    def suspended(self, **spec):
+        for n in range(MANY):
+            metadata = {"name": f"s{n}", "namespace": "other", "uid": f"s-{n}", "creationTimestamp": NOON.isoformat()}
+            spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "topics": {"include": ["other"]}, **spec}
+            self.see(self.kube.create(REBALANCES, {"metadata": metadata, "spec": spec}))
+
+    def delete_suspended(self):
+        for n in range(MANY):
+            self.see(self.kube.delete(REBALANCES, "other", f"s{n}", self.clock.at.isoformat()))
+
+    @property
+    def left(self):
+        return sum(name.startswith("s") for _, _, name in self.kube.resources)
+
+
+@pytest.fixture
+async def crowded():
+    operator = Crowded()
+    operator.suspended(suspend=True)
+    await operator.until_true(lambda: operator.kafka.flying)
+    await operator.round()
+    return operator
+
+
+class TestLists:
+    async def test_deletions_of_a_round_share_a_list(self, crowded):
+        """Each must know whether a run was handed over to it; lists of all runs are paced, so many would take long."""
+        crowded.lists = 0
+        crowded.delete_suspended()
+        await crowded.round()
+        assert (crowded.left, crowded.lists) == (0, 1)
