@@ -7,13 +7,15 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.fakes.found_by_rounds import recorded
+from tests.fakes.found_by_rounds import found, recorded, remembered
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
-from kafka_rebalance.reconcile.decide.teardown import renamed_from, successors_of
+from kafka_rebalance.reconcile.decide.replanning import wants_plan
+from kafka_rebalance.reconcile.decide.teardown import awaited_plans, renamed_from, successors_of
+from kafka_rebalance.reconcile.state.assessment import Successor
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
 
@@ -128,6 +130,20 @@ def scanned_renamings(known):
     }
 
 
+def scanned_waits(views, renamed, now):
+    """Each rollback looks for the first resource that wants a plan and may take it over."""
+    waits = {}
+    for old in views:
+        deleted = old.desired.metadata.deletion_timestamp
+        if deleted is None or now - deleted > timedelta(minutes=5) or old.assessment.successor is not None:
+            continue
+        planning = [new for new in views if new.memory.planning is not None or wants_plan(new)]
+        first = next((new for new in planning if old in renamed[new.uid]), None)
+        if first is not None:
+            waits[old.uid] = first.name
+    return waits
+
+
 @examples(10)
 @given(resources(), st.data())
 def test_what_takes_a_rollback_over_is_what_a_scan_finds(known, data):
@@ -139,5 +155,11 @@ def test_what_takes_a_rollback_over_is_what_a_scan_finds(known, data):
         assert names == scanned_successors(known)
         renamed = renamed_from(views, selected)
         assert {uid: [old.uid for old in olds] for uid, olds in renamed.items()} == scanned_renamings(known)
+        now = NOON + timedelta(minutes=data.draw(st.sampled_from([0, 6, 9])))
+        for view in views:
+            successor = data.draw(st.sampled_from([None, None, Successor("uid-a", "k/a")]))
+            found(view, successor=successor)
+            remembered(view, planning=data.draw(st.sampled_from([None, None, object()])))
+        assert awaited_plans(views, renamed, now) == scanned_waits(views, renamed, now)
         edited = next(one for one in data.draw(resources()) if one.name == known[0].name)
         known = [edited, *known[2:]]

@@ -38,7 +38,7 @@ from kafka_rebalance.reconcile.decide.replanning import (
 )
 from kafka_rebalance.reconcile.decide.requeue import requeue_after
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
-from kafka_rebalance.reconcile.decide.teardown import awaited_by, renamed_from, successors_of, teardown_of
+from kafka_rebalance.reconcile.decide.teardown import awaited_plans, renamed_from, successors_of, teardown_of
 from kafka_rebalance.reconcile.engine_parts import EngineParts
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
@@ -237,7 +237,7 @@ class Rounds:
                 r.assessment = replace(r.assessment, successor=successors.get(r.uid), full_successor=full.get(r.uid))
             terminating = renamed_from(rebalances, selected)
             now = self._clock.now()
-            self._awaited = {r.uid: awaited_by(r, rebalances, terminating, now) for r in rebalances}
+            self._awaited = awaited_plans(rebalances, terminating, now)
             places = places_of(rebalances, selected, now, self._clock.monotonic())
             former = {to.uid: self.rebalances[uid].name for uid, to in successors.items() if uid in self.rebalances}
             for rebalance in rebalances:

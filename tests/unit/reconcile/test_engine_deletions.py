@@ -7,6 +7,7 @@ from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.kube.store import KIND_LABEL
+from kafka_rebalance.reconcile.decide import teardown
 
 MANY = 20
 
@@ -25,11 +26,12 @@ class Crowded(OperatorInMemory):
         self.lists += labels.get(KIND_LABEL) == "run"
         return await self._list_config_maps(labels)
 
-    def suspended(self, **spec):
+    def suspended(self, prefix="s", **metadata):
         for n in range(MANY):
-            metadata = {"name": f"s{n}", "namespace": "other", "uid": f"s-{n}", "creationTimestamp": NOON.isoformat()}
-            spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "topics": {"include": ["other"]}, **spec}
-            self.see(self.kube.create(REBALANCES, {"metadata": metadata, "spec": spec}))
+            given = {"namespace": "other", "creationTimestamp": NOON.isoformat(), **metadata}
+            given |= {"name": f"{prefix}{n}", "uid": f"{prefix}-{n}"}
+            spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "topics": {"include": ["other"]}, "suspend": True}
+            self.see(self.kube.create(REBALANCES, {"metadata": given, "spec": spec}))
 
     def delete_suspended(self):
         for n in range(MANY):
@@ -43,7 +45,7 @@ class Crowded(OperatorInMemory):
 @pytest.fixture
 async def crowded():
     operator = Crowded()
-    operator.suspended(suspend=True)
+    operator.suspended()
     await operator.until_true(lambda: operator.kafka.flying)
     await operator.round()
     return operator
@@ -56,3 +58,18 @@ class TestLists:
         crowded.delete_suspended()
         await crowded.round()
         assert (crowded.left, crowded.lists) == (0, 1)
+
+
+async def test_deletions_without_a_run_are_not_compared_with_the_plans_of_others(monkeypatch):
+    """A finalizer of the user keeps them for as long as wanted; only a rollback waits for a plan."""
+    operator, asked = Crowded(), []
+    wants_plan = teardown.wants_plan
+    monkeypatch.setattr(teardown, "wants_plan", lambda new: (asked.append(new), wants_plan(new))[1])
+    operator.suspended(finalizers=["example.com/kept"])
+    await operator.round()
+    operator.delete_suspended()
+    operator.suspended("n")
+    await operator.round()
+    asked.clear()
+    await operator.round()
+    assert (operator.left, len(asked)) == (MANY, 0)

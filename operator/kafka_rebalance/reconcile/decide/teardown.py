@@ -96,22 +96,25 @@ def _rollbacks(rebalances: Iterable[RebalanceView]) -> list[RebalanceView]:
     return [old for old in rebalances if old.desired.deleting and old.record.loaded_run is not None]
 
 
-def awaited_by(
-    old: RebalanceView,
-    rebalances: Iterable[RebalanceView],
-    renamed: Mapping[str, Collection[RebalanceView]],
-    now: datetime,
-) -> str:
-    """The name of the resource whose plan the rollback waits for before its first step; empty: none.
+def awaited_plans(
+    rebalances: Iterable[RebalanceView], renamed: Mapping[str, Collection[RebalanceView]], now: datetime
+) -> dict[str, str]:
+    """By uid of a rollback, the name of the resource whose plan it waits for before its first step: the first of these.
 
     It waits no longer than the time in which a new resource may be created after the deletion, so a rollback is never
     blocked for long. ``renamed``: as returned by ``renamed_from``.
     """
+    found: dict[str, str] = {}
+    for new in rebalances:
+        olds = [old for old in renamed[new.desired.uid] if old.desired.uid not in found and _waits(old, now)]
+        if olds and (new.memory.planning is not None or wants_plan(new)):
+            found |= {old.desired.uid: new.desired.name for old in olds}
+    return found
+
+
+def _waits(old: RebalanceView, now: datetime) -> bool:
     deleted = old.desired.metadata.deletion_timestamp
-    if deleted is None or now - deleted > _RENAMED_WITHIN or old.assessment.successor is not None:
-        return ""
-    planning = (new for new in rebalances if new.memory.planning is not None or wants_plan(new))
-    return next((new.desired.name for new in planning if old in renamed[new.desired.uid]), "")
+    return deleted is not None and now - deleted <= _RENAMED_WITHIN and old.assessment.successor is None
 
 
 def as_rolled_back(

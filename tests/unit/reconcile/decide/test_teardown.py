@@ -11,10 +11,11 @@ from kafka_rebalance.execution.partition_status import Direction, MovePhase, Obs
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.decide import teardown
 from kafka_rebalance.reconcile.decide.teardown import (
     MOST_TAKEN_OVER,
     as_rolled_back,
-    awaited_by,
+    awaited_plans,
     expired,
     lets_go,
     moved_back,
@@ -229,8 +230,8 @@ class TestRenamed:
     def waits(old, new, minutes=0):
         selected = {new.desired.uid: frozenset(select(new.desired.spec, EVERYTHING))}
         renamed = renamed_from([old, new], selected)
-        assert (renamed[new.desired.uid] == [old]) is bool(awaited_by(old, [old, new], renamed, NOON))
-        return awaited_by(old, [old, new], renamed, NOON + timedelta(minutes=minutes))
+        assert (renamed[new.desired.uid] == [old]) is bool(awaited_plans([old, new], renamed, NOON))
+        return awaited_plans([old, new], renamed, NOON + timedelta(minutes=minutes)).get(old.uid, "")
 
     def test_the_rollback_waits_for_the_plan(self):
         """Otherwise some partitions would be moved back only to be moved again."""
@@ -254,6 +255,15 @@ class TestRenamed:
         """A plan that takes hours does not hold it up either."""
         assert self.waits(dying(0), resource("new"), minutes=5) == "kafka/new"
         assert self.waits(dying(0), resource("new"), minutes=6) == ""
+
+    def test_it_is_asked_once_for_all_rollbacks_whether_it_wants_a_plan(self, monkeypatch):
+        """A user may create thousands of resources, and delete as many."""
+        olds, news = [dying(0, name=f"old-{n}") for n in range(20)], [resource(f"new-{n}") for n in range(20)]
+        renamed = {new.uid: olds for new in news} | {old.uid: [] for old in olds}
+        asked = []
+        monkeypatch.setattr(teardown, "wants_plan", lambda new: asked.append(new.uid))
+        assert awaited_plans([*olds, *news], renamed, NOON) == {}
+        assert asked == [new.uid for new in news]
 
     def test_planned_from_where_the_rollback_leads_to(self):
         """A copy in flight is cancelled, the replicas and their order are back."""

@@ -39,7 +39,13 @@ from kafka_rebalance.reconcile.decide.requeue import requeue_after
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.decide.step_orders import choice_for
 from kafka_rebalance.reconcile.decide.superseding import copies_of
-from kafka_rebalance.reconcile.decide.teardown import awaited_by, outcome_of, renamed_from, successors_of, teardown_of
+from kafka_rebalance.reconcile.decide.teardown import (
+    awaited_plans,
+    outcome_of,
+    renamed_from,
+    successors_of,
+    teardown_of,
+)
 from kafka_rebalance.reconcile.decide.throttle_claims import claims_of, rates_of
 from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading
 from kafka_rebalance.reconcile.observe.observer import Changes
@@ -167,7 +173,7 @@ class TestDecisions:
             ahead_of(mine, both),
             successors_of(both),
             renamed_from(both, selected),
-            awaited_by(mine, both, renamed_from(both, selected), NOON),
+            awaited_plans(both, renamed_from(both, selected), NOON),
             teardown_of(mine, seen, {}, NOON),
             step_block_for(mine, block_inputs),
             choice_for(both, seen.cluster, None, DiskReading(), ListBudget())(),
