@@ -21,6 +21,7 @@ from kopf._cogs.clients.errors import APINotFoundError
 from kopf._cogs.structs.references import Insights
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, GROUP, REASSIGNMENT_THROTTLES, REBALANCES, VERSION
+from kafka_rebalance.app.waiting_events import WaitingEvents, WatchEvent
 from kafka_rebalance.kube.object_json import read_object_json, without_ballast
 
 log = logging.getLogger(__name__)
@@ -45,8 +46,8 @@ class Watch:
 
     def __init__(self, namespaces: Collection[str], seen: Seen) -> None:
         self._namespaces = namespaces
-        self._seen = seen
         self._loop = asyncio.get_running_loop()
+        self._events = WaitingEvents(self._loop, lambda event: seen(*event))
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
         self._beat_at: float | None = None
@@ -67,11 +68,12 @@ class Watch:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Stop watching, if it was started; takes at most ten seconds."""
+        """Stop watching, if it was started; takes at most ten seconds, and then the time to handle what still waits."""
         self._stop.set()
         if self._beat_at is None:
             return
         await asyncio.to_thread(self._thread.join, _STOP_SECONDS)
+        await self._events.close()
 
     def _run(self) -> None:
         try:
@@ -122,8 +124,7 @@ class Watch:
 
     def _handler(self, plural: str) -> Callable[..., None]:
         def handler(event: Any, **_: Any) -> None:
-            body = dict(event["object"])
-            self._loop.call_soon_threadsafe(self._seen, plural, body, event["type"] == "DELETED")
+            self._events.add(WatchEvent(plural, dict(event["object"]), deleted=event["type"] == "DELETED"))
 
         return handler
 

@@ -73,6 +73,42 @@ class TestAge:
         await watch.stop()
 
 
+class TestEvents:
+    """What kopf passes on reaches the operator's loop."""
+
+    async def test_of_a_flood_the_newest_event_of_each_resource_waits(self):
+        """Users choose how often they change a resource, and how large it is: only one body of it is in memory."""
+        handled = []
+        watch = Watch((), lambda plural, body, deleted: handled.append((plural, body["spec"], deleted)))
+        changed = watch._handler(REASSIGNMENT_THROTTLES)
+        metadata = {"name": "limits", "namespace": "kafka", "uid": "u"}
+        for number in range(100):
+            changed(event={"type": "MODIFIED", "object": {"metadata": metadata, "spec": number}})
+        await asyncio.sleep(0)
+        assert handled == [(REASSIGNMENT_THROTTLES, 99, False)]
+
+    async def test_none_is_lost_or_late_when_it_stops(self, kopf_does):
+        """After the watch has stopped, nothing starts engines again."""
+        handled = []
+        events = [(kind, str(number)) for number in range(50) for kind in ("ADDED", "DELETED")]
+
+        async def pass_on():
+            for kind, uid in events:
+                metadata = {"name": "limits", "namespace": "kafka", "uid": uid}
+                changed(event={"type": kind, "object": {"metadata": metadata}})
+
+        kopf_does(pass_on)
+        watch = Watch((), lambda _, body, deleted: handled.append((deleted, body["metadata"]["uid"])))
+        changed = watch._handler(REASSIGNMENT_THROTTLES)
+        watch.start()
+        await watch.stop()
+        gone = [uid for deleted, uid in handled if deleted]
+        assert gone == [str(number) for number in range(50)]
+        before = len(handled)
+        await asyncio.sleep(0)
+        assert len(handled) == before
+
+
 class TestEnd:
     """Of kopf, by itself."""
 
