@@ -182,6 +182,22 @@ def parse_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle:
     )
 
 
+def parse_throttle_again(body: Mapping[str, Any], before: KafkaReassignmentThrottle) -> KafkaReassignmentThrottle:
+    """As ``parse_throttle``, but reuses the spec and ``unread`` of ``before`` if the resource has the same generation.
+
+    The generation grows with each change of the spec and with a deletion, and not with others.
+    """
+    metadata = parse_metadata(body)
+    if (metadata.uid, metadata.generation) != (before.metadata.uid, before.metadata.generation):
+        return parse_throttle(body)
+    return KafkaReassignmentThrottle(
+        metadata=metadata,
+        spec=before.given or before.spec,
+        status=_lenient(KafkaReassignmentThrottleStatus, body.get("status")),
+        unread=before.unread,
+    )
+
+
 def parse_deleted_throttle(body: Mapping[str, Any]) -> KafkaReassignmentThrottle:
     """A throttle that is being deleted, with only ``spec.kafka``: enough to restore what it changed in Kafka.
 

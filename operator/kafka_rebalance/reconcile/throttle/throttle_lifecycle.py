@@ -19,6 +19,7 @@ from kafka_rebalance.api.v1alpha1 import (
     parse_deleted_throttle,
     parse_metadata,
     parse_throttle,
+    parse_throttle_again,
 )
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
@@ -52,7 +53,7 @@ def seen_again(before: KafkaReassignmentThrottle, body: dict[str, Any]) -> Kafka
     Its metadata counts all the same: an invalid spec must not hide a deletion.
     """
     try:
-        return parse_throttle(body)
+        return parse_throttle_again(body, before)
     except Refused as error:
         return before.model_copy(update={"metadata": parse_metadata(body), "unread": error.message})
 

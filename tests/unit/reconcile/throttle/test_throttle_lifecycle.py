@@ -1,11 +1,14 @@
 """A throttle resource has a finalizer before its rates apply, until its configs are restored or waiting is futile."""
 
+import json
 from datetime import timedelta
 
 import pytest
 from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.stopped_clock import NOON, StoppedClock
 
+from kafka_rebalance.api import v1alpha1, validation
+from kafka_rebalance.api.overrides import FREEZE_OVERRIDE
 from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION, REASSIGNMENT_THROTTLES, parse_throttle
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kube.api_errors import Forbidden
@@ -239,6 +242,18 @@ class TestLetGo:
 class TestSeen:
     """An invalid spec hides neither a deletion nor the last valid spec."""
 
+    @pytest.fixture
+    def parsed(self, monkeypatch):
+        """The paths of what has been parsed."""
+        paths = []
+
+        def validate(model, value, path):
+            paths.append(path)
+            return validation.validate(model, value, path)
+
+        monkeypatch.setattr(v1alpha1, "validate", validate)
+        return paths
+
     def body(self, world, **spec):
         world.applied(finalizers=[FINALIZER])
         return world.kube.edit(*WHERE, "limits", **spec)
@@ -280,3 +295,34 @@ class TestSeen:
         assert requested_of(after) == requested_of(before)
         world.kube.resources[(*WHERE, "limits")]["metadata"]["annotations"] = {LET_GO_ANNOTATION: "true"}
         assert requested_of(seen_again(before, world.kube.resources[(*WHERE, "limits")])) != requested_of(before)
+
+    def test_a_spec_of_the_same_generation_is_not_parsed_again(self, world, parsed):
+        """Users may annotate it all the time. Annotations, finalizers and the status count all the same."""
+        override = json.dumps({"freeze": True, "until": (NOON + timedelta(hours=1)).isoformat()})
+        world.applied(annotations={FREEZE_OVERRIDE: override})
+        given = world.throttles["limits"]
+        before = given.as_of(NOON)
+        assert (given.spec.freeze, before.spec.freeze) == (False, True)
+        body = world.kube.resources[(*WHERE, "limits")]
+        body["metadata"] |= {"annotations": {LET_GO_ANNOTATION: "true"}, "finalizers": [FINALIZER]}
+        body["status"] = {"observedGeneration": 1}
+        expected = parse_throttle(body)
+        parsed.clear()
+        seen = seen_again(before, body)
+        assert seen == expected
+        assert parsed == ["metadata"]
+
+    def test_a_spec_that_cannot_be_read_is_not_parsed_again_either(self, world, parsed):
+        """Why it cannot be read stays known until the spec is changed."""
+        body = self.body(world, leaderRate="fast")
+        before = seen_again(world.throttles["limits"], body)
+        parsed.clear()
+        assert seen_again(before, body) == before
+        assert parsed == ["metadata"]
+
+    def test_the_spec_of_another_uid_is_parsed(self, world):
+        """Every resource has generation 1 when it is created."""
+        world.applied()
+        body = {**world.kube.resources[(*WHERE, "limits")], "spec": {"kafka": KAFKA, "leaderRate": "1Mi"}}
+        body["metadata"] = {**body["metadata"], "uid": "successor"}
+        assert seen_again(world.throttles["limits"], body).spec.leader_rate == 2**20
