@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 
 from structlog.contextvars import bound_contextvars
 
@@ -90,7 +90,7 @@ class ClusterEngine:
         return self._rounds.rebalances
 
     @property
-    def throttles(self) -> dict[str, KafkaReassignmentThrottle]:
+    def throttles(self) -> MutableMapping[str, KafkaReassignmentThrottle]:
         """The throttle resources of the cluster, by uid."""
         return self._rounds.throttle.throttles
 

@@ -1,6 +1,7 @@
 """A round pauses between rebalances, and computes what is long in threads: one event loop serves all clusters."""
 
 import asyncio
+import json
 import threading
 from collections import defaultdict
 from datetime import timedelta
@@ -10,9 +11,16 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.fakes.stopped_clock import NOON
 
-from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.api.overrides import THROTTLE_OVERRIDE
+from kafka_rebalance.api.v1alpha1 import (
+    REASSIGNMENT_THROTTLES,
+    REBALANCES,
+    KafkaReassignmentThrottle,
+    parse_throttle,
+)
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.reconcile import rounds
+from kafka_rebalance.reconcile.act import resources
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.throttle import (
     cluster_throttle,
@@ -120,6 +128,59 @@ class TestPauses:
         await steps.of(operator.engine.tick())
         assert steps.done.count("status") == MANY
         assert max(map(len, steps.slices_of("status"))) == 1
+
+
+def throttled_operator(count, *, override=None):
+    """``count`` throttle resources with rates of single brokers, and no rebalance."""
+    operator = OperatorInMemory(KafkaInMemory((1, 2, 3, 4), t=[[1, 2, 3]]))
+    annotations = {THROTTLE_OVERRIDE: json.dumps(override)} if override else {}
+    brokers = [{"id": broker, "leaderRate": "1Mi"} for broker in range(10)]
+    for number in range(count):
+        at = (NOON + timedelta(seconds=number)).isoformat()
+        metadata = {"name": f"t{number}", "namespace": "kafka", "uid": f"t-{number}", "creationTimestamp": at}
+        given = {"kafka": {"bootstrapServers": "kafka:9092"}, "brokers": brokers}
+        body = operator.kube.create(
+            REASSIGNMENT_THROTTLES, {"metadata": metadata | {"annotations": annotations}, "spec": given}
+        )
+        operator.engine.see_throttles({f"t-{number}": parse_throttle(body)})
+    return operator
+
+
+class TestThrottleResources:
+    """A user may create thousands of them, each with thousands of rates."""
+
+    async def test_statuses_are_built_in_slices(self, steps):
+        """Of those of the first round, five in each slice."""
+        operator = throttled_operator(MANY)
+        steps.note(resources, "build_throttle_status", "status")
+        await steps.of(operator.engine.tick())
+        assert steps.done.count("status") == MANY
+        assert max(map(len, steps.slices_of("status"))) <= 5
+
+    async def test_a_status_is_built_again_only_after_a_change(self, steps):
+        """Each says which resource is older, which does not change from round to round."""
+        operator = throttled_operator(MANY)
+        for _ in range(3):
+            await operator.round()
+        steps.note(resources, "build_throttle_status", "status")
+        await steps.of(operator.engine.tick())
+        assert steps.done.count("status") <= 1
+        operator.engine.throttles.pop("t-0")
+        await steps.of(operator.engine.tick())
+        assert steps.done.count("status") == MANY - 1
+        for _ in range(60):  # a new message alone is written after some time
+            await operator.round()
+        status = operator.kube.resources[REASSIGNMENT_THROTTLES, "kafka", "t2"]["status"]
+        assert status["conditions"][0]["message"] == "kafka/t1 is older: its rates hold instead"
+
+    async def test_overrides_are_looked_at_in_slices(self, steps):
+        """They may begin or end in any round."""
+        operator = throttled_operator(MANY, override={"leaderRate": "2Mi", "until": "2031-01-01T00:00:00Z"})
+        await operator.round()
+        steps.note(KafkaReassignmentThrottle, "as_of", "override")
+        await steps.of(operator.engine.tick())
+        assert steps.done.count("override") == MANY
+        assert max(map(len, steps.slices_of("override"))) <= 5
 
 
 WORK = [

@@ -34,7 +34,13 @@ from kafka_rebalance.reconcile.report.connection_report import ConnectionState, 
 from kafka_rebalance.reconcile.report.ready_state import cordons_left, ready_reason
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
 from kafka_rebalance.reconcile.report.status_cadence import due, may_be_overwritten
-from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, ThrottleView, build_throttle_status
+from kafka_rebalance.reconcile.report.throttle_report import (
+    NOTHING_IN_FORCE,
+    Inputs,
+    ThrottleView,
+    build_throttle_status,
+    inputs_of,
+)
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
@@ -94,7 +100,8 @@ class Resources:
         self._kube = kube
         self._now = now
         self._connections_written: dict[str, tuple[KafkaConnectionStatus, datetime]] = {}
-        self._throttles_written: dict[str, tuple[KafkaReassignmentThrottleStatus, datetime]] = {}
+        self._throttles_written: dict[str, tuple[KafkaReassignmentThrottleStatus, datetime, Inputs]] = {}
+        """By uid, the status, when it was written, and what it was built from."""
         self._throttles_certain: set[str] = set()
         """The uids of those whose last written status no earlier write can replace any more."""
 
@@ -250,10 +257,15 @@ class Resources:
     ) -> bool:
         """As ``report``, for a throttle resource: whether its limits are in force. Its ``freeze`` always is."""
         metadata, now = throttle.metadata, self._now()
-        written, written_at = self._throttles_written.get(metadata.uid, (None, now))
+        written, written_at, built_from = self._throttles_written.get(metadata.uid, (None, now, ()))
         before = written or throttle.status
         throttle = throttle.model_copy(update={"status": before})
-        status = build_throttle_status(throttle, ruling, view, cluster_id=cluster_id, now=now, problem=problem)
+        inputs = inputs_of(throttle, ruling, view, cluster_id=cluster_id, problem=problem)
+        if written is not None and inputs == built_from:
+            status = written
+            self._throttles_written[metadata.uid] = written, written_at, inputs  # equal values compare fastest if same
+        else:
+            status = build_throttle_status(throttle, ruling, view, cluster_id=cluster_id, now=now, problem=problem)
         in_doubt = metadata.uid not in self._throttles_certain
         again = in_doubt and not may_be_overwritten(written_at, now)
         if written is not None and not again and not due(written, status, written_at, now):
@@ -262,7 +274,7 @@ class Resources:
         self._throttles_certain.discard(metadata.uid)
         if not await self._patch_status(REASSIGNMENT_THROTTLES, metadata, status.as_patch()):
             return False
-        self._throttles_written[metadata.uid] = status, now
+        self._throttles_written[metadata.uid] = status, now, inputs
         if again or not in_doubt:
             self._throttles_certain.add(metadata.uid)
         await self._tell_transition(THROTTLE_KIND, metadata, before, status)

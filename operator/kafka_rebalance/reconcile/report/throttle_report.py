@@ -19,6 +19,8 @@ from kafka_rebalance.reconcile.report.override_report import override_rows, with
 from kafka_rebalance.units import format_bytes, format_rate
 
 State = tuple[ReadySummary, str, str]
+Inputs = tuple[object, ...]
+"""What a status was built from; to be compared only."""
 REFUSED_ADVICE = (
     "no new copy starts there, and the previous rate stays: remove what another tool has left (kafka-rebalance doctor "
     "--clear-throttles), lower the rate, raise that throttle, or set whenReplicationThrottled: Lowest in a "
@@ -113,6 +115,27 @@ def build_throttle_status(
         overrides=override_rows(throttle.overrides),
         display=_display(throttle.spec, rows),
     )
+
+
+def inputs_of(
+    throttle: KafkaReassignmentThrottle,
+    ruling: KafkaReassignmentThrottle | None,
+    view: ThrottleView,
+    *,
+    cluster_id: str,
+    problem: RebalanceError | None,
+) -> Inputs:
+    """What the status is built from, except for the time: while this is equal, the status of the last round holds.
+
+    The view is a part of it only in so far as the status shows it.
+    """
+    metadata = throttle.metadata
+    rules = ruling is not None and ruling.metadata.uid == metadata.uid
+    shown = view if rules else ThrottleView(trouble=view.trouble if metadata.deleting else "", missing=view.missing)
+    by = None if ruling is None else (ruling.metadata.namespace, ruling.metadata.name, ruling.metadata.uid)
+    why = None if problem is None else (problem.reason, problem.message, isinstance(problem, Transient))
+    own = (metadata, throttle.spec, throttle.unread, throttle.overrides, throttle.override_problems)
+    return *own, by, shown, cluster_id, why
 
 
 def _conditions(

@@ -27,7 +27,7 @@ from kafka_rebalance.kafka.least_permissions import MissingPermission
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
+from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.judging import partitions_to_read
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.decide.throttle_claims import (
@@ -36,7 +36,6 @@ from kafka_rebalance.reconcile.decide.throttle_claims import (
     claims_of,
     log_dir_claim_name,
     rates_of,
-    ruling_throttle,
     throttle_asked_for,
     throttle_claim_name,
 )
@@ -47,9 +46,10 @@ from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, B
 from kafka_rebalance.reconcile.state.assessment import ThrottleFindings
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.throttle.slices import computed, many_move
+from kafka_rebalance.reconcile.throttle.known_throttles import KnownThrottles
+from kafka_rebalance.reconcile.throttle.slices import THROTTLES_OF_A_SLICE, Slices, computed, many_move
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
-from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle, claimable
+from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle
 
 log = logging.getLogger(__name__)
 
@@ -87,8 +87,7 @@ class ClusterThrottle:
         self._lifecycle = ThrottleLifecycle(resources, clock)
         self._clock = clock
         self._ghosts_looked_for_at = clock.monotonic()
-        self._gone: set[str] = set()
-        self.throttles: dict[str, KafkaReassignmentThrottle] = {}
+        self.throttles = KnownThrottles(clock)
         """The throttle resources of the cluster, by uid."""
         self.problem: Permanent | None = None
         """Why nothing can be throttled: the ledger is missing or damaged."""
@@ -107,22 +106,11 @@ class ClusterThrottle:
     @property
     def ruling(self) -> KafkaReassignmentThrottle | None:
         """The resource whose rates and limits are in force: the oldest that has our finalizer or sets no rate."""
-        return ruling_throttle(claimable(self.throttles.values()))
+        return self.throttles.ruling
 
     def see(self, throttles: Mapping[str, KafkaReassignmentThrottle]) -> None:
         """Take in these resources, except those that are known to be gone."""
-        seen = {uid: self._as_of_now(throttle) for uid, throttle in throttles.items() if uid not in self._gone}
-        self.throttles.update(seen)
-
-    def _as_of_now(self, throttle: KafkaReassignmentThrottle) -> KafkaReassignmentThrottle:
-        """Apply its overrides. If they fail, apply the spec alone, because the limits must stay in force."""
-        try:
-            return throttle.as_of(self._clock.now())
-        except Exception:
-            log.exception("throttle %s: its overrides are ignored", throttle.name)
-            problems = (f"the overrides: {UNEXPECTED}",)
-            without = {"spec": throttle.given or throttle.spec, "overrides": (), "override_problems": problems}
-            return throttle.model_copy(update=without)
+        self.throttles.see(throttles)
 
     @property
     def figures(self) -> ThrottleFigures:
@@ -172,12 +160,12 @@ class ClusterThrottle:
             self.problem = without_traceback(error)
         else:
             await self._lifecycle.add_finalizer(self.throttles)
-        self.see(dict(self.throttles))
+        await self.throttles.follow_overrides()
 
     async def _establish(self, rebalances: Collection[Rebalance], info: ClusterInfo) -> None:
         """While a run is open, or a resource that may have claimed has our finalizer, a missing ledger was deleted."""
         running = [rebalance.record for rebalance in rebalances if rebalance.record.open_run is not None]
-        rating = [throttle for throttle in self.throttles.values() if throttle.spec.sets_rates]
+        rating = self.throttles.rating
         under_way = bool(running) or any(t.metadata.held and self._may_have_claimed(t) for t in rating)
         if under_way or rating or any(map(wants_plan, rebalances)):
             await self._keeper.establish(
@@ -271,7 +259,7 @@ class ClusterThrottle:
             await self._keeper.remove_cordons(info.brokers, {broker for run in runs for broker in run.cordoned})
         # One that has left meanwhile, as it may not use its connection, is not gone.
         ended = await self._lifecycle.remove_finalizers(self.throttles, lambda throttle: self._released(throttle, info))
-        self._gone |= ended
+        self.throttles.gone |= ended
 
     async def take_cordons(self, brokers: Collection[BrokerId]) -> None:
         """Record cordons of a run that is about to end, to be removed when the brokers are back."""
@@ -317,7 +305,12 @@ class ClusterThrottle:
         look_for_ghosts = self._clock.monotonic() - self._ghosts_looked_for_at >= GHOST_SECONDS
         if look_for_ghosts:
             self._ghosts_looked_for_at = self._clock.monotonic()
-        for uid, throttle in list(self.throttles.items()):
+        slices = Slices(THROTTLES_OF_A_SLICE)
+        for uid in list(self.throttles):
+            await slices.next()
+            throttle = self.throttles.get(uid)
+            if throttle is None:
+                continue
             why = problem or self.problem or self._lifecycle.problem_of(throttle)
             try:
                 exists = await self._resources.report_throttle(throttle, self._cluster_id, ruling, view, why)
@@ -331,8 +324,7 @@ class ClusterThrottle:
                 await self._resources.report_throttle_failure(throttle)
             else:
                 if not exists:
-                    self.throttles.pop(uid, None)
-                    self._gone.add(uid)
+                    self.throttles.remove_gone(uid)
 
     def _released(self, throttle: KafkaReassignmentThrottle, info: ClusterInfo) -> bool:
         """Whether the resource claims nothing any more, and live brokers have restored what it claimed."""

@@ -11,7 +11,9 @@ T = TypeVar("T")
 
 MANY = 300
 """Topics, brokers or entries. Less work than for this number takes a few milliseconds."""
-_TOPICS_OF_A_SLICE = 100
+TOPICS_OF_A_SLICE = 100
+THROTTLES_OF_A_SLICE = 5
+"""A status of one with thousands of rates takes milliseconds."""
 
 
 async def computed(work: Callable[..., T], *arguments: object, many: bool) -> T:
@@ -37,11 +39,12 @@ def are_many(claims: Mapping[str, Claim]) -> bool:
 class Slices:
     """Ends the slice of the event loop now and then in a long loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = TOPICS_OF_A_SLICE) -> None:
+        self._most = most
         self._done = 0
 
     async def next(self) -> None:
-        """One more topic was looked at."""
+        """One more topic or resource is looked at."""
         self._done += 1
-        if self._done % _TOPICS_OF_A_SLICE == 0:
+        if self._done % self._most == 0:
             await asyncio.sleep(0)

@@ -6,7 +6,7 @@ too. Configs that are not restored by then stay in the ledger.
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -63,11 +63,6 @@ def requested_of(throttle: KafkaReassignmentThrottle) -> tuple[object, ...]:
     metadata = throttle.metadata
     orders = tuple(metadata.annotations.get(name) for name in (LET_GO_ANNOTATION, *OVERRIDES))
     return throttle.spec, throttle.unread, metadata.deletion_timestamp, orders, metadata.finalizers
-
-
-def claimable(throttles: Iterable[KafkaReassignmentThrottle]) -> list[KafkaReassignmentThrottle]:
-    """The resources whose rates may be claimed: those with our finalizer, and those that set no rate."""
-    return [t for t in throttles if not t.metadata.deleting and (t.metadata.held or not t.spec.sets_rates)]
 
 
 @dataclass

@@ -13,9 +13,9 @@ from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION, REASSIGNM
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.throttle.known_throttles import KnownThrottles
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import (
     ThrottleLifecycle,
-    claimable,
     first_seen,
     requested_of,
     seen_again,
@@ -29,7 +29,8 @@ class World:
     """An API server, one lifecycle, and an engine's mapping of throttles."""
 
     def __init__(self):
-        self.kube, self.clock, self.throttles = KubeInMemory(), StoppedClock(), {}
+        self.kube, self.clock = KubeInMemory(), StoppedClock()
+        self.throttles = KnownThrottles(self.clock)
         self.resources = Resources(self.kube, self.clock.now)
         self.lifecycle = ThrottleLifecycle(self.resources, self.clock)
 
@@ -64,10 +65,10 @@ class TestHold:
     async def test_the_rates_count_once_it_is_held(self, world):
         """In the same round: the API server's answer is as good as the watch."""
         world.applied()
-        assert claimable(world.throttles.values()) == []
+        assert world.throttles.claimable == []
         await world.lifecycle.add_finalizer(world.throttles)
         assert world.finalizers() == [FINALIZER]
-        assert [t.metadata.name for t in claimable(world.throttles.values())] == ["limits"]
+        assert [t.metadata.name for t in world.throttles.claimable] == ["limits"]
 
     async def test_it_is_held_once(self, world):
         """Also if the watch lags and shows the resource without it."""
@@ -87,16 +88,16 @@ class TestHold:
         await world.lifecycle.add_finalizer(world.throttles)
         assert (world.finalizers("older"), world.finalizers("newer")) == ([FINALIZER], [])
         world.throttles["older"] = first_seen(world.kube.delete(*WHERE, "older", NOON.isoformat()))
-        assert claimable(world.throttles.values()) == []
+        assert world.throttles.claimable == []
         await world.lifecycle.add_finalizer(world.throttles)
-        assert [t.metadata.name for t in claimable(world.throttles.values())] == ["newer"]
+        assert [t.metadata.name for t in world.throttles.claimable] == ["newer"]
 
     async def test_what_sets_no_rate_is_not_held_and_counts(self, world):
         """A freeze and ceilings leave nothing behind."""
         world.applied(leaderRate=-1, freeze=True)
         await world.lifecycle.add_finalizer(world.throttles)
         assert world.finalizers() == []
-        assert len(claimable(world.throttles.values())) == 1
+        assert len(world.throttles.claimable) == 1
 
     async def test_gone_meanwhile(self, world):
         """Also if another resource has its name now."""
@@ -139,7 +140,7 @@ class TestHold:
                 await world.lifecycle.add_finalizer(world.throttles)
         assert world.kube.writes == ["refused"] * 2
         assert world.lifecycle.problem_of(mine).reason == "ApiServerForbidden"
-        assert claimable(world.throttles.values()) == []
+        assert world.throttles.claimable == []
         world.after(seconds=60)
         await world.lifecycle.add_finalizer(world.throttles)
         assert world.lifecycle.problem_of(mine) is None
