@@ -13,6 +13,7 @@ from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.api.overrides import THROTTLE_OVERRIDE
 from kafka_rebalance.api.v1alpha1 import (
+    FINALIZER,
     REASSIGNMENT_THROTTLES,
     REBALANCES,
     KafkaReassignmentThrottle,
@@ -174,13 +175,27 @@ class TestThrottleResources:
         assert status["conditions"][0]["message"] == "kafka/t1 is older: its rates hold instead"
 
     async def test_overrides_are_looked_at_in_slices(self, steps):
-        """They may begin or end in any round."""
-        operator = throttled_operator(MANY, override={"leaderRate": "2Mi", "until": "2031-01-01T00:00:00Z"})
+        """All of them may end at the same time."""
+        until = NOON + timedelta(minutes=1)
+        operator = throttled_operator(MANY, override={"leaderRate": "2Mi", "until": until.isoformat()})
         await operator.round()
+        operator.clock.at = until
         steps.note(KafkaReassignmentThrottle, "as_of", "override")
         await steps.of(operator.engine.tick())
         assert steps.done.count("override") == MANY
         assert max(map(len, steps.slices_of("override"))) <= 5
+
+    async def test_deletions_are_looked_at_in_slices(self, steps):
+        """Each asks whether everything that it limited is restored."""
+        operator = throttled_operator(MANY)
+        for uid, found in list(operator.engine.throttles.items()):
+            deleted = {"deletion_timestamp": NOON, "finalizers": (FINALIZER,)}
+            metadata = found.metadata.model_copy(update=deleted)
+            operator.engine.throttles[uid] = found.model_copy(update={"metadata": metadata})
+        steps.note(cluster_throttle.ClusterThrottle, "_released", "deletion")
+        await steps.of(operator.engine.tick())
+        assert steps.done.count("deletion") == MANY
+        assert max(map(len, steps.slices_of("deletion"))) <= 5
 
 
 WORK = [

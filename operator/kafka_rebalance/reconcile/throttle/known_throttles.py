@@ -6,6 +6,7 @@ A user may create thousands of them, each with thousands of rates: what is found
 import logging
 from collections import UserDict
 from collections.abc import Mapping
+from datetime import datetime
 
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.clock import Clock
@@ -23,6 +24,8 @@ class KnownThrottles(UserDict[str, KafkaReassignmentThrottle]):
         self._clock = clock
         self._seen: dict[str, KafkaReassignmentThrottle] = {}
         """What ``see`` was given, without overrides."""
+        self._looked_at: dict[str, tuple[KafkaReassignmentThrottle, datetime]] = {}
+        """With which overrides each was found last, and when."""
         self._rating: set[str] = set()
         self._ruling: KafkaReassignmentThrottle | None = None
         self._ruling_known = True
@@ -46,6 +49,7 @@ class KnownThrottles(UserDict[str, KafkaReassignmentThrottle]):
         """Forget the resource."""
         super().__delitem__(uid)
         self._seen.pop(uid, None)
+        self._looked_at.pop(uid, None)
         self._rating.discard(uid)
         self._ruling_known = False
 
@@ -53,7 +57,7 @@ class KnownThrottles(UserDict[str, KafkaReassignmentThrottle]):
         """Take in these resources, except those that are known to be gone."""
         for uid, throttle in throttles.items():
             if uid not in self.gone and self._seen.get(uid) is not throttle:
-                self[uid] = self._as_of_now(throttle)
+                self._look_at(uid, throttle)
                 self._seen[uid] = throttle
 
     async def follow_overrides(self) -> None:
@@ -61,18 +65,28 @@ class KnownThrottles(UserDict[str, KafkaReassignmentThrottle]):
         slices = Slices(THROTTLES_OF_A_SLICE)
         for uid in list(self):
             await slices.next()
-            if uid in self:
-                self[uid] = self._as_of_now(self[uid])
+            if uid in self and not self._holds(uid):
+                self._look_at(uid, self[uid])
 
-    def _as_of_now(self, throttle: KafkaReassignmentThrottle) -> KafkaReassignmentThrottle:
+    def _holds(self, uid: str) -> bool:
+        """Whether none of its overrides can have begun or ended since they were looked at."""
+        throttle, at = self._looked_at.get(uid, (None, None))
+        if throttle is None or at is None or throttle is not self[uid]:
+            return False
+        now = self._clock.now()
+        return at <= now and all(now < override.until for override in throttle.overrides)
+
+    def _look_at(self, uid: str, throttle: KafkaReassignmentThrottle) -> None:
         """Apply its overrides. If they fail, apply the spec alone, because the limits must stay in force."""
+        now = self._clock.now()
         try:
-            return throttle.as_of(self._clock.now())
+            self[uid] = throttle.as_of(now)
+            self._looked_at[uid] = self[uid], now
         except Exception:
             log.exception("throttle %s: its overrides are ignored", throttle.name)
             problems = (f"the overrides: {UNEXPECTED}",)
             without = {"spec": throttle.given or throttle.spec, "overrides": (), "override_problems": problems}
-            return throttle.model_copy(update=without)
+            self[uid] = throttle.model_copy(update=without)
 
     def remove_gone(self, uid: str) -> None:
         """The resource does not exist any more."""

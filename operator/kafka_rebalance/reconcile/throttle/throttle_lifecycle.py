@@ -26,6 +26,7 @@ from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
 from kafka_rebalance.reconcile.decide.throttle_claims import ruling_throttle
+from kafka_rebalance.reconcile.throttle.slices import THROTTLES_OF_A_SLICE, Slices
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +113,11 @@ class ThrottleLifecycle:
         Kafka cannot be reached, so that is not known.
         """
         ended = set[str]()
+        slices = Slices(THROTTLES_OF_A_SLICE)
         for throttle in [t for t in throttles.values() if t.metadata.deleting]:
+            await slices.next()
+            if throttle.metadata.uid not in throttles:
+                continue  # it has left meanwhile
             if not throttle.metadata.held:
                 self._take_in(throttles, throttle, None)
                 ended.add(throttle.metadata.uid)

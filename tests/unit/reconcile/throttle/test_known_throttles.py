@@ -106,6 +106,25 @@ class TestFollowOverrides:
         await known.follow_overrides()
         assert known["a"].spec.leader_rate is None
 
+    async def test_they_are_read_again_only_when_one_has_ended(self, known, clock, calls):
+        """They can only end, unless the clock is set back."""
+        known.see({"a": throttle("a", override=AN_HOUR), "b": throttle("b")})
+        _, overrides = calls
+        for hours, read, rate in ((0.9, [], 2 * 2**20), (1, ["a"], None), (0.9, ["a"], 2 * 2**20)):
+            clock.at = NOON + timedelta(hours=hours)
+            overrides.clear()
+            await known.follow_overrides()
+            assert ([t.metadata.uid for t in overrides], known["a"].spec.leader_rate) == (read, rate), hours
+
+    async def test_after_an_unexpected_error(self, known, monkeypatch):
+        """They are read again in the next round."""
+        with monkeypatch.context() as broken:
+            broken.setattr(KafkaReassignmentThrottle, "as_of", lambda *_: 1 / 0)
+            known.see({"a": throttle("a", override=AN_HOUR)})
+        assert (known["a"].spec.leader_rate, len(known["a"].override_problems)) == (None, 1)
+        await known.follow_overrides()
+        assert (known["a"].spec.leader_rate, known["a"].override_problems) == (2 * 2**20, ())
+
     async def test_what_changes_meanwhile_is_kept(self, known):
         """A resource may be removed or replaced while others are looked at."""
         uids = [str(number) for number in range(2 * THROTTLES_OF_A_SLICE)]
