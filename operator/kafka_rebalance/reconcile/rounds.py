@@ -27,7 +27,7 @@ from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.arrival_proof import moved_since
-from kafka_rebalance.reconcile.decide.direction import deleted_meanwhile, direction_of
+from kafka_rebalance.reconcile.decide.direction import deleted_meanwhile, direction_of, may_end_later
 from kafka_rebalance.reconcile.decide.judging import exempt_from_health_gate, partitions_to_read
 from kafka_rebalance.reconcile.decide.log_dir_decisions import with_log_dirs_judged
 from kafka_rebalance.reconcile.decide.queue_places import behind, may_plan, places_of
@@ -177,7 +177,7 @@ class Rounds:
 
         self._lifecycle.begin_round()
         await self._each(rebalances, "look at overrides", look_at)
-        await self._each(rebalances, "begin the round", self._prepare)
+        await self._each(self._turns.after_others("end", rebalances, may_end_later), "begin the round", self._prepare)
         info = self.info = await self._admin.describe_cluster()
         self._lifecycle.live = info.brokers
         for rebalance in rebalances:

@@ -1,5 +1,7 @@
 """Many rebalances of one namespace are deleted at once: others of the cluster do not wait for all of them."""
 
+from datetime import timedelta
+
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
@@ -7,7 +9,9 @@ from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.kube.store import KIND_LABEL
+from kafka_rebalance.reconcile.act.turns import STAGE_SECONDS
 from kafka_rebalance.reconcile.decide import teardown
+from kafka_rebalance.reconcile.decide.requeue import BUSY_SECONDS
 
 MANY = 20
 
@@ -58,6 +62,43 @@ class TestLists:
         crowded.delete_suspended()
         await crowded.round()
         assert (crowded.left, crowded.lists) == (0, 1)
+
+
+class TestTurns:
+    """An API server that takes long for each call leaves no time for all deletions in a round."""
+
+    SECONDS = 5
+
+    def slow(self, operator):
+        patch_finalizers = operator.kube.patch_finalizers
+
+        async def slow(*given):
+            operator.clock.at += timedelta(seconds=self.SECONDS)
+            return await patch_finalizers(*given)
+
+        operator.kube.patch_finalizers = slow
+
+    async def test_a_round_ends_and_the_next_ones_serve_the_others(self, crowded):
+        """A deletion that nothing has to be moved back for may wait; the pause before the next round is short."""
+        self.slow(crowded)
+        crowded.delete_suspended()
+        left = [MANY]
+        while left[-1]:
+            before = crowded.clock.monotonic()
+            assert await crowded.engine.tick() <= BUSY_SECONDS
+            assert crowded.clock.monotonic() - before <= STAGE_SECONDS + self.SECONDS
+            left.append(crowded.left)
+            assert left[-1] < left[-2]
+        assert len(left) > 2
+
+    async def test_one_that_moves_something_does_not_wait(self, crowded):
+        """Its rollback begins in the next round."""
+        self.slow(crowded)
+        crowded.delete_suspended()
+        crowded.delete()
+        await crowded.round()
+        assert crowded.left
+        assert not crowded.kafka.flying
 
 
 async def test_deletions_without_a_run_are_not_compared_with_the_plans_of_others(monkeypatch):

@@ -6,7 +6,7 @@ all rebalances do.
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from weakref import WeakKeyDictionary
 
 from kafka_rebalance.clock import Clock
@@ -38,3 +38,12 @@ class Turns:
             self._count += 1
             served[rebalance] = self._count
             yield rebalance
+
+    def after_others(
+        self, stage: str, rebalances: Collection[Rebalance], may_wait: Callable[[Rebalance], bool]
+    ) -> Iterator[Rebalance]:
+        """All those that may not wait, in their order; then the others, as in ``of``."""
+        waiting = [rebalance for rebalance in rebalances if may_wait(rebalance)]
+        uids = {rebalance.uid for rebalance in waiting}
+        yield from (rebalance for rebalance in rebalances if rebalance.uid not in uids)
+        yield from self.of(stage, waiting)

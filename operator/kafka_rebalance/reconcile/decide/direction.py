@@ -69,6 +69,13 @@ def requires_decision(rebalance: RebalanceView) -> bool:
     return rebalance.assessment.teardown.barrier is RollbackBarrier.TOO_LARGE and at_rest(rebalance)
 
 
+def may_end_later(rebalance: RebalanceView) -> bool:
+    """Whether its deletion may be prepared in a later round, as if it came later: it has sent nothing to move back."""
+    record = rebalance.record
+    unprepared = rebalance.desired.deleted_since(rebalance.memory.prepared)
+    return unprepared and record.was_read and not record.may_have_sent
+
+
 def deleted_meanwhile(running: list[Rebalance]) -> list[Rebalance]:
     """The rebalances that were deleted or abandoned during this round. They wait for the next, which begins at once.
 

@@ -45,5 +45,6 @@ def requeue_after(
     if limits_others:
         longest = FOREIGN_SECONDS
     waiting = [r.memory.retry_at for r in rebalances if r.memory.problem is not None]
+    waiting += [now for r in rebalances if r.desired.deleted_since(r.memory.prepared)]
     waiting += [now + QUEUE_SECONDS for r in rebalances if wants_plan(r)]
     return min(longest, max(BUSY_SECONDS, min(waiting, default=float("inf")) - now))

@@ -1,12 +1,17 @@
 """Which rebalance of a cluster is served first."""
 
 import itertools
+from datetime import UTC, datetime
 
 import pytest
+from tests.fakes.found_by_rounds import recorded, remembered
 
-from kafka_rebalance.reconcile.decide.direction import by_precedence
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.reconcile.decide.direction import by_precedence, may_end_later
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def rebalance(name, minute, deleted=False, **spec):
@@ -27,3 +32,26 @@ class TestPrecedence:
     @pytest.mark.parametrize("given", list(itertools.permutations(FIRST_TO_LAST)))
     def test_rollbacks_then_priority_then_age(self, given):
         assert by_precedence(given) == list(self.FIRST_TO_LAST)
+
+
+class TestMayEndLater:
+    """A deletion that is prepared in a later round."""
+
+    @staticmethod
+    def deleted(*, was_read=True, started_at=None):
+        mine = rebalance("r", 1, deleted=True)
+        run = Run("r", "kafka", "r", "c", "run-1", "h", "p", NOON, started_at=started_at)
+        return recorded(mine, was_read=was_read, run=run)
+
+    def test_one_that_has_sent_nothing(self):
+        assert may_end_later(self.deleted())
+
+    def test_not_one_that_may_have_sent_something(self):
+        """It may have something to move back, now; so may one whose record is not read yet."""
+        assert not may_end_later(self.deleted(started_at=NOON))
+        assert not may_end_later(self.deleted(was_read=False))
+
+    def test_not_one_whose_deletion_is_prepared(self):
+        mine = self.deleted()
+        assert not may_end_later(remembered(mine, prepared=mine.desired.change_key))
+        assert not may_end_later(recorded(rebalance("r", 1), was_read=True))

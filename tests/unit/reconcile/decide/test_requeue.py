@@ -52,6 +52,11 @@ def blocked():
     return found(running(MovePhase.WAITING), step_block=StepBlock(Reason.SUSPENDED, "spec.execution.suspend is set"))
 
 
+def deleted_meanwhile():
+    metadata = {"name": "r", "namespace": "kafka", "uid": "u", "deletionTimestamp": NOON.isoformat()}
+    return Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+
+
 def waiting(seconds):
     return remembered(rebalance(), problem=Transient(Reason.KAFKA_UNREACHABLE, "nobody answers"), retry_at=seconds)
 
@@ -106,3 +111,7 @@ class TestPause:
     def test_until_a_problem_is_tried_again(self, retry, seconds):
         """Never immediately, and never longer than the other rebalances allow."""
         assert pause(waiting(retry)) == seconds
+
+    def test_until_a_deletion_is_prepared(self):
+        """It came during the round, or the round left no time for it."""
+        assert pause(deleted_meanwhile()) == BUSY_SECONDS
