@@ -71,9 +71,9 @@ def collect_if_due() -> None:
 def kept_for_long(values: int) -> Iterator[None]:
     """Exclude all objects that exist at the end of this context from the garbage collector, if ``values`` is large.
 
-    Do not use it for objects that are made repeatedly: their reference cycles would never be freed. Whoever keeps the
-    objects frees them without the collector. ``gc.unfreeze`` would free the cycles, but the next search would visit the
-    objects of all other clusters, which stops all threads for a second.
+    Do not use it for objects that are made repeatedly: the collector would never free their reference cycles. Nothing
+    in such a cycle may refer to the excluded objects when they are no longer used. ``gc.unfreeze`` would include them
+    again, but the next search would then visit the objects of all other clusters too, which stops all threads.
     """
     with without_collector():
         yield

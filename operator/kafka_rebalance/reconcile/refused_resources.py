@@ -1,7 +1,7 @@
 """Ends the work of resources that may not or cannot use their connection, and reports why in their status.
 
-This calls servers that may be slow, and which the user of a refused resource may run. So it runs in parallel with the
-permitted resources, and with a task for each namespace, which handles one resource after the other. A resource that is
+This calls servers that may be slow, and that may belong to the user of a refused resource. So it runs in parallel with
+the permitted resources. Each namespace has a task, which handles one resource after the other. A resource that is
 permitted meanwhile is placed when its work has ended, because its records have one writer.
 """
 

@@ -57,7 +57,7 @@ async def crowded():
 
 class TestLists:
     async def test_deletions_of_a_round_share_a_list(self, crowded):
-        """Each must know whether a run was handed over to it; lists of all runs are paced, so many would take long."""
+        """A deletion looks for runs that were handed over to its resource. A list for each would take long."""
         crowded.lists = 0
         crowded.delete_suspended()
         await crowded.round()

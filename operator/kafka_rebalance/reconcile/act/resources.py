@@ -263,7 +263,8 @@ class Resources:
         inputs = inputs_of(throttle, ruling, view, cluster_id=cluster_id, problem=problem)
         if written is not None and inputs == built_from:
             status = written
-            self._throttles_written[metadata.uid] = written, written_at, inputs  # equal values compare fastest if same
+            # The next round compares with the newest objects: identical ones are compared fastest.
+            self._throttles_written[metadata.uid] = written, written_at, inputs
         else:
             status = build_throttle_status(throttle, ruling, view, cluster_id=cluster_id, now=now, problem=problem)
         in_doubt = metadata.uid not in self._throttles_certain

@@ -84,13 +84,16 @@ def matched(monkeypatch):
     return found
 
 
-async def test_matched_again_for_other_partitions_only(matched):
+@pytest.mark.parametrize("many", [1, 10_000], ids=["compared in a thread", "few"])
+async def test_matched_again_for_other_partitions_only(matched, monkeypatch, many):
     """Each reading of the cluster has new states, mostly of the same partitions."""
+    monkeypatch.setattr(selected_partitions, "_MANY", many)
     selected, rebalances = SelectedPartitions(None), [Rebalance.of(body("a", "t"))]
     fewer = {T: EVERYTHING[T]}
-    for reading in (EVERYTHING, dict(EVERYTHING), fewer, dict(EVERYTHING)):
+    other = {T: EVERYTHING[T], TopicPartition("v", 0): EVERYTHING[U]}
+    for reading in (EVERYTHING, dict(EVERYTHING), fewer, dict(EVERYTHING), other):
         await selected.read(rebalances, reading)
-    assert len(matched) == 3
+    assert len(matched) == 4
     assert selected.of(rebalances, EVERYTHING) == {"a": {T}}
 
 
