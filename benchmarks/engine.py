@@ -149,10 +149,10 @@ class Bench:
             await self.round()
         self.meter.clear()
         each = [await self.round() for _ in range(rounds)]
-        slices, requests, brokers = self.meter.slices, self.meter.requests, self.meter.per_broker
+        slices, requests, brokers = list(self.meter.slices), self.meter.requests, self.meter.per_broker
         peak = status("VmHWM")
         self.start()
-        await asyncio.sleep(0)  # to free the engine before is no slice of the new one
+        await asyncio.sleep(0)  # to free the engine before is a slice of no round
         restarted = await self.until(lambda: self.rebalance.assessment.statuses.copying)
         for _ in range(_SETTLING):
             await self.round()
