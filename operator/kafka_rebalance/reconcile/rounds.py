@@ -135,7 +135,7 @@ class Rounds:
             await asyncio.sleep(0)  # each status is a slice of its own
             if rebalance not in running or rebalance.record.loaded_run is None:
                 await self._report(rebalance, members)
-        await self.throttle.report(self._observer.traffic)
+        await self.throttle.report(self._observer.sizes.traffic)
         return requeue_after(
             self.rebalances.values(),
             self._clock.monotonic(),
@@ -183,7 +183,7 @@ class Rounds:
         for rebalance in rebalances:
             self._lifecycle.note_live(rebalance)
         await self.throttle.load(rebalances, info)
-        self._observer.note_members(info)
+        self._observer.members.note(info)
         return info
 
     async def _prepare(self, rebalance: Rebalance, *, connected: bool = True) -> None:
@@ -251,7 +251,7 @@ class Rounds:
         if any(not r.assessment.statuses.judged for r in running):
             self._observer.expire()
         runs = [r.record.loaded_run for r in running if r.record.loaded_run is not None]
-        self._observer.note_away({broker for run in runs for broker in run.known}, info)
+        self._observer.members.note_away({broker for run in runs for broker in run.known}, info)
         to_read = {tp for r in running for tp in partitions_to_read(r.assessment)}
         planned = runs[0].partitions if len(runs) == 1 else frozenset().union(*(run.partitions for run in runs))
         look = await self._observer.look(planned, to_read, info, self.throttle.foreign)
@@ -289,7 +289,7 @@ class Rounds:
             rebalance.assessment = self._judges.in_direction(rebalance, direction_of(rebalance))
             if not moves_many_in_dirs(rebalance):
                 rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
-            teardown = teardown_of(rebalance, look.observation, self._observer.replica_bytes, now)
+            teardown = teardown_of(rebalance, look.observation, self._observer.sizes.replica_bytes, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, block_inputs))
             self._sending.judge(rebalance, look)
@@ -305,14 +305,14 @@ class Rounds:
 
     async def _report_running(self, running: list[Rebalance], cluster: ClusterState) -> list[Rebalance]:
         """Write the status of what runs, before it may be closed: a closed run has no numbers any more."""
-        now, observed, durations = self._clock.monotonic(), self._observer, self._recorder.durations()
+        now, sizes, durations = self._clock.monotonic(), self._observer.sizes, self._recorder.durations()
 
         async def report(rebalance: Rebalance) -> None:
             await asyncio.sleep(0)  # what was done before, what has moved and the status are slices of their own
-            advance = advance_of(rebalance, cluster, observed.replica_bytes, observed.produce_rates, now, durations)
+            advance = advance_of(rebalance, cluster, sizes.replica_bytes, sizes.produce_rates, now, durations)
             rebalance.assessment = replace(rebalance.assessment, advance=advance)
             await asyncio.sleep(0)
-            self._recorder.follow(rebalance, cluster, observed.replica_bytes)
+            self._recorder.follow(rebalance, cluster, sizes.replica_bytes)
             if not rebalance.assessment.finished:
                 rebalance.assessment = replace(rebalance.assessment, drain=None)  # it has to be proved again
             await self._report_judged(rebalance, cluster)
@@ -362,7 +362,7 @@ class Rounds:
         A status that cannot be built does not delay them either; the resource then reports only this error.
         """
         try:
-            exists = await self._resources.report(rebalance, cluster, self._observer.replica_bytes, problem)
+            exists = await self._resources.report(rebalance, cluster, self._observer.sizes.replica_bytes, problem)
         except RebalanceError as error:
             log.warning("%s: status not written: %s", rebalance.name, error.message)
             return
@@ -376,7 +376,7 @@ class Rounds:
 
     def forget(self) -> None:
         """Free the readings after the last round, also those in a reference cycle (``model.bulk.kept_for_long``)."""
-        vars(self._observer).update(vars(Observer(self._admin, self._clock)))
+        self._observer.forget()
         self._selected = SelectedPartitions(None)
 
     async def report_problem(self, error: RebalanceError) -> None:

@@ -160,7 +160,7 @@ class TestOfASupervisor:
         world.see()
         await begun("a")
         engine = world.supervisor._engines.get("c").engine
-        read = weakref.ref(engine._rounds._observer.replica_bytes)
+        read = weakref.ref(engine._rounds._observer.sizes.replica_bytes)
         world.gone(REBALANCES, "a", "r")
         await self.freed(world, [read])
         assert isinstance(engine._rounds, Rounds)

@@ -89,7 +89,7 @@ class Judges:
         return await asyncio.to_thread(with_log_dirs_judged, rebalance, seen)
 
     def _inputs(self, rebalance: Rebalance, run: LoadedRun, direction: Direction, look: Look) -> JudgeInputs:
-        restarting = self._observer.away(rebalance.desired.spec.execution.broker_settle_seconds)
+        restarting = self._observer.members.away(rebalance.desired.spec.execution.broker_settle_seconds)
         ahead = ahead_of(rebalance, self._rebalances.values())
         others = [other for other in self._rebalances.values() if other is not rebalance]
         return judge_inputs(rebalance, run, direction, look.observation, restarting, ahead, others)

@@ -1,25 +1,23 @@
-"""Reads Kafka in each round, and keeps how long each state has lasted."""
+"""Reads the partitions of a cluster in each round, and keeps what was read."""
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.execution.disk_space import DiskSpace
-from kafka_rebalance.execution.health_gate import Change, Vitals
+from kafka_rebalance.execution.health_gate import Vitals
 from kafka_rebalance.execution.log_dir_moves import LogDirReading
 from kafka_rebalance.execution.partition_status import Observation
-from kafka_rebalance.execution.progress import produce_rates
-from kafka_rebalance.execution.reassignment_throttle import Side
-from kafka_rebalance.execution.traffic import Reading, read, traffic
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir, Reassignment, disk_space
+from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, Reassignment
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.observe import cluster_readings
-from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading, ReplicaSizes, compared, held_by
+from kafka_rebalance.reconcile.observe.broker_membership import BrokerMembership
+from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading, compared, held_by
 from kafka_rebalance.reconcile.observe.min_insync_reader import MinInsyncReader, denied_now
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
+from kafka_rebalance.reconcile.observe.size_reader import SizeReader
 
 log = logging.getLogger(__name__)
 
@@ -28,13 +26,6 @@ _SHARE = 20
 """Reading everything may take at most a twentieth of the time."""
 _EVERYTHING_AT_LEAST_EVERY_SECONDS = 30.0
 """However long a reading took: it may have waited for a dying broker, which is when the gate matters most."""
-LOG_DIR_SECONDS = 2.0
-_LOG_DIR_SECONDS_AT_MOST = 10.0
-_REPLICAS_PER_SECOND = 10_000
-"""Between two readings: each answer names all replicas of its broker."""
-IDLE_LOG_DIR_SECONDS = 30.0
-PRODUCE_SECONDS = 15.0
-"""Between two readings from which growth is derived: over less time, the brokers' flushes would be noise."""
 _MANY_DESCRIBED = 2_000
 """If the topics that move have this many partitions, those in flight are not described in each round."""
 _DESCRIBED_PER_SECOND = 10_000
@@ -80,27 +71,14 @@ class Observer:
     def __init__(self, admin: KafkaReader, clock: Clock, permissions: PermissionProbe | None = None) -> None:
         self._admin = admin
         self._clock = clock
-        self._permissions = permissions or PermissionProbe(admin, clock)
-        self.replica_bytes = ReplicaSizes()
-        self._incomplete: dict[BrokerId, frozenset[TopicPartition]] = {}
-        """The copies in flight to each broker when its log dirs were read."""
-        self._disks: dict[BrokerId, DiskSpace] = {}
-        self.produce_rates: Mapping[TopicPartition, float] = {}
-        """Bytes per second by which the leaders of what is being copied grow."""
-        self.traffic: Mapping[tuple[BrokerId, Side], int] = {}
-        """Bytes per second that each broker sends and fetches for copies, as far as known."""
-        self._copies_before: Reading | None = None
-        self._log_dirs_read_at = float("-inf")
-        self._all_log_dirs_read_at = float("-inf")
-        self._leaders_before: tuple[float, Mapping[TopicPartition, int]] | None = None
+        self.sizes = SizeReader(admin, clock, permissions or PermissionProbe(admin, clock))
+        self.members = BrokerMembership(clock)
         self._known: dict[TopicPartition, PartitionState] = {}
         """Every partition, as of the last reading that changed it."""
         self._changed: set[TopicPartition] = set()
         """The partitions that readings found changed since the last look that did not fail."""
         self.in_flight: set[TopicPartition] = set()
         """Every partition that is being reassigned, as last read."""
-        self._since_sizes: set[TopicPartition] = set()
-        """The partitions whose brokers have changed since the sizes on all brokers were read."""
         self._found = 0
         """How many partitions the last answer had."""
         self._described = 0
@@ -121,28 +99,15 @@ class Observer:
         self._unread: set[str] = set()
         """Topics whose last reading failed. The previous reading of these topics is kept."""
         self._absent: dict[TopicPartition, int] = {}
-        self._members: frozenset[BrokerId] | None = None
-        self._change: tuple[float, frozenset[BrokerId], frozenset[BrokerId]] | None = None
-        self._away_since: dict[BrokerId, float] = {}
 
     def known(self) -> Mapping[TopicPartition, PartitionState]:
         """Every partition, as last read. Readings update it."""
         return self._known
 
     @property
-    def disks(self) -> Mapping[BrokerId, DiskSpace]:
-        """What the brokers report of their disks; those that report no usable bytes are left out."""
-        return self._disks
-
-    @property
     def on_disks(self) -> DiskReading:
         """The disks and replicas as last read, and what moves."""
-        recent = self._since_sizes.union(*self._incomplete.values())
-        return DiskReading(self._disks, self.replica_bytes, self.was_incomplete, recent, self.in_flight)
-
-    def was_incomplete(self, tp: TopicPartition, broker: BrokerId) -> bool:
-        """Whether the partition was still being copied to the broker when its disks were last read, or not yet."""
-        return tp in self._incomplete.get(broker, ()) or (tp, broker) not in self.replica_bytes
+        return self.sizes.reading(self.in_flight)
 
     async def everything(self) -> Mapping[TopicPartition, PartitionState]:
         """All partitions as last read: those that move in this round, the rest up to half a minute ago."""
@@ -159,7 +124,7 @@ class Observer:
                 compared, found, self._known, unread
             )
             self._changed = self._changed | changed if self._changed else changed
-            self._since_sizes |= changed if not first else set()  # no sizes were read before
+            self.sizes.note_changed(changed if not first else ())  # no sizes were read before
             took = self._clock.monotonic() - begun
             pause = max(_SHARE * took, len(self._known) / _DESCRIBED_PER_SECOND)
             pause = max(EVERYTHING_SECONDS, min(pause, _EVERYTHING_AT_LEAST_EVERY_SECONDS))
@@ -172,6 +137,14 @@ class Observer:
                 log.info("min.insync.replicas of unhealthy topics is not known: %s", error.message)
         return self._known
 
+    def forget(self) -> None:
+        """Free what was read. Nothing is read any more after this."""
+        self.sizes.forget()
+        self._known, self._unhealthy, self._absent = {}, {}, {}
+        self._changed, self.in_flight = set(), set()
+        self._planned, self._planned_topics = (), frozenset()
+        self._min_insync = MinInsyncReader(self._admin, self._clock)
+
     def expire(self) -> None:
         """Read everything again at the next look: what was read before a run began says nothing about it."""
         self._everything_due_at = float("-inf")
@@ -182,7 +155,7 @@ class Observer:
         return Vitals(
             partitions=self._unhealthy,
             min_insync=self._unhealthy_min_insync,
-            membership_changed=self._membership(),
+            membership_changed=self.members.change,
             live=frozenset(info.brokers),
         )
 
@@ -283,7 +256,7 @@ class Observer:
         many = len(found) >= _MANY_DESCRIBED
         otherwise = await asyncio.to_thread(changed, found, self._known) if many else changed(found, self._known)
         missing = set(tps) - found.keys()
-        self._since_sizes |= {tp for tp in otherwise if held_by(self._known.get(tp)) != held_by(found[tp])}
+        self.sizes.note_changed({tp for tp in otherwise if held_by(self._known.get(tp)) != held_by(found[tp])})
         for tp in missing:
             if tp.topic not in found.errors:
                 self._known.pop(tp, None)
@@ -308,91 +281,6 @@ class Observer:
         self._unread.difference_update(tuple(asked))
         self._unread.update(errors)
 
-    def note_away(self, brokers: Iterable[BrokerId], info: ClusterInfo) -> None:
-        """Remember since when the brokers that a run needs are not live."""
-        now = self._clock.monotonic()
-        away = set(brokers) - set(info.brokers)
-        self._away_since = {broker: self._away_since.get(broker, now) for broker in away}
-
-    def away(self, less_than_seconds: float) -> frozenset[BrokerId]:
-        """Brokers that are not live, but have been away for less than this: they may be restarting."""
-        now = self._clock.monotonic()
-        return frozenset(b for b, since in self._away_since.items() if now - since < less_than_seconds)
-
-    def note_members(self, info: ClusterInfo) -> None:
-        """Remember when the set of live brokers changed. Changes before the start of this process are not known."""
-        members = frozenset(info.brokers)
-        if self._members is not None and members != self._members:
-            self._change = (self._clock.monotonic(), members - self._members, self._members - members)
-        self._members = members
-
-    def _membership(self) -> Change | None:
-        if self._change is None:
-            return None
-        at, joined, left = self._change
-        return Change(self._clock.monotonic() - at, joined, left)
-
     async def read_sizes(self, partitions: Mapping[TopicPartition, PartitionState], info: ClusterInfo) -> None:
-        """Every few seconds the sizes on brokers that copy, less often on all. Without sizes the rebalance goes on."""
-        now = self._clock.monotonic()
-        copying = {broker for state in partitions.values() if state.adding for broker in state.replicas}
-        all_brokers = now - self._all_log_dirs_read_at >= IDLE_LOG_DIR_SECONDS
-        asked = set(info.brokers) if all_brokers else copying & set(info.brokers)
-        pause = min(len(self.replica_bytes) / _REPLICAS_PER_SECOND, _LOG_DIR_SECONDS_AT_MOST)
-        if not asked or now - self._log_dirs_read_at < max(LOG_DIR_SECONDS, pause):
-            return
-        self._log_dirs_read_at = now
-        if all_brokers:
-            self._all_log_dirs_read_at = now
-        found = dict[BrokerId, tuple[LogDir, ...]]()
-        try:
-            for some in cluster_readings.asked_together(asked, len(self.replica_bytes)):
-                found |= (dirs := await self._admin.log_dirs(some))
-                self._take_in(dirs, await asyncio.to_thread(cluster_readings.sizes_of_each, dirs), some, partitions)
-        except RebalanceError as error:
-            log.warning("sizes on disk are not known: %s", error.message)
-            return
-        if all_brokers:
-            self._since_sizes = set()
-            await self._permissions.compare(found, self._known)
-        # In threads: servers of an inline connection may show 100,000 copies. Only this round writes to what they read.
-        await asyncio.to_thread(self._read_produce_rates, partitions, now)
-        await asyncio.to_thread(self._read_traffic, partitions, now)
-
-    def _take_in(
-        self,
-        found: Mapping[BrokerId, Collection[LogDir]],
-        sizes: Mapping[BrokerId, Mapping[TopicPartition, int]],
-        asked: Collection[BrokerId],
-        partitions: Mapping[TopicPartition, PartitionState],
-    ) -> None:
-        """Replace what is known of these brokers; of one that gave no answer nothing is known."""
-        copies: dict[BrokerId, list[TopicPartition]] = {}
-        for tp, state in partitions.items():
-            for broker in state.adding:
-                copies.setdefault(broker, []).append(tp)
-        for broker in asked:
-            self._incomplete[broker] = frozenset(copies.get(broker, ()))
-            self.replica_bytes.replace(broker, sizes.get(broker, {}))
-            self._disks.pop(broker, None)
-            if (space := disk_space(found.get(broker, ()))) is not None:
-                self._disks[broker] = space
-
-    def _read_traffic(self, partitions: Mapping[TopicPartition, PartitionState], now: float) -> None:
-        reading = read(now, partitions.values(), self.replica_bytes, self.replica_bytes.brokers)
-        leaders = {tp: state.leader for tp, state in partitions.items()}
-        self.traffic = traffic(self._copies_before, reading, leaders) if self._copies_before is not None else {}
-        self._copies_before = reading if reading.held else None
-
-    def _read_produce_rates(self, partitions: Mapping[TopicPartition, PartitionState], now: float) -> None:
-        leaders = {
-            tp: self.replica_bytes[tp, state.leader]
-            for tp, state in partitions.items()
-            if state.adding and state.leader is not None and (tp, state.leader) in self.replica_bytes
-        }
-        before = self._leaders_before
-        if before is None:
-            self._leaders_before = (now, leaders)
-        elif now - before[0] >= PRODUCE_SECONDS:
-            self.produce_rates = produce_rates(before[1], leaders, now - before[0])
-            self._leaders_before = (now, leaders)
+        """Read the sizes of these partitions' replicas, if it is time (``SizeReader.read``)."""
+        await self.sizes.read(partitions, info, self._known)

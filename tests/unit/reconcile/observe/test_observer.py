@@ -1,21 +1,15 @@
 """How often cluster data is read, and which partitions have to be judged again."""
 
-import threading
 from dataclasses import replace
 
 import pytest
 
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.kafka.ports import Answers, ClusterInfo, ConfigSource, ConfigValue, LogDir, Reassignment
+from kafka_rebalance.kafka.ports import Answers, ClusterInfo, ConfigSource, ConfigValue, Reassignment
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.observe import observer as observer_module
 from kafka_rebalance.reconcile.observe.min_insync_reader import MIN_INSYNC_SECONDS
-from kafka_rebalance.reconcile.observe.observer import (
-    EVERYTHING_SECONDS,
-    IDLE_LOG_DIR_SECONDS,
-    LOG_DIR_SECONDS,
-    Observer,
-)
+from kafka_rebalance.reconcile.observe.observer import EVERYTHING_SECONDS, Observer
 
 
 class SlowCluster:
@@ -67,7 +61,6 @@ class Cluster:
     def __init__(self, *states):
         self.states = {s.tp: s for s in states}
         self.time = 0.0
-        self.asked, self.silent, self.grown = [], set(), 100
         self.described, self.denied, self.listings = [], False, 0
 
     def monotonic(self):
@@ -92,9 +85,7 @@ class Cluster:
         return Answers({t: {n: ConfigValue("1", ConfigSource.DEFAULT) for n in names} for t in topics})
 
     async def log_dirs(self, brokers):
-        self.asked.append(sorted(brokers))
-        dirs = {b: (LogDir("d", {TP: self.grown + b}, usable_bytes=self.grown),) for b in brokers}
-        return Answers({b: found for b, found in dirs.items() if b not in self.silent})
+        return Answers({})
 
 
 def copying(tp, *replicas):
@@ -331,69 +322,3 @@ class TestUnhealthy:
         there.states[TP] = now = replace(lacking, isr=frozenset({BrokerId(2)}), leader=BrokerId(2))
         await observer.look({TP}, {TP}, INFO)
         assert vitals.partitions == {TP: now}
-
-
-class TestSizes:
-    COPY = PartitionState(TP, "", replicas_of(3, 1), frozenset(replicas_of(1)), BrokerId(1), replicas_of(3), ())
-    INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3, 4)})
-
-    @pytest.fixture
-    def there(self):
-        return Cluster()
-
-    @pytest.fixture
-    async def observer(self, there):
-        """Every broker was asked once."""
-        observer = Observer(there, there)
-        await observer.read_sizes({TP: self.COPY}, self.INFO)
-        assert there.asked == [[1, 2, 3, 4]]
-        return observer
-
-    async def test_only_brokers_that_copy_are_asked_every_few_seconds(self, there, observer):
-        """Earlier answers of the other brokers stay; they are asked again every half minute."""
-        there.time, there.grown = LOG_DIR_SECONDS - 0.1, 200
-        await observer.read_sizes({TP: self.COPY}, self.INFO)
-        assert len(there.asked) == 1
-        there.time = LOG_DIR_SECONDS
-        await observer.read_sizes({TP: self.COPY}, self.INFO)
-        assert there.asked[1:] == [[1, 3]]
-        assert {b: observer.replica_bytes[TP, b] for b in (1, 2, 3, 4)} == {1: 201, 2: 102, 3: 203, 4: 104}
-        assert {b: disk.fullest for b, disk in observer.disks.items()} == {1: 200, 2: 100, 3: 200, 4: 100}
-        there.time = IDLE_LOG_DIR_SECONDS
-        await observer.read_sizes({TP: self.COPY}, self.INFO)
-        assert there.asked[2:] == [[1, 2, 3, 4]]
-
-    async def test_rates_are_computed_in_a_thread(self, monkeypatch, there, observer):
-        """Of 100,000 copies, which a server may show, they take half a second."""
-        threads, thread = [], threading.current_thread
-        for name in ("_read_produce_rates", "_read_traffic"):
-            monkeypatch.setattr(observer, name, lambda *_: threads.append(thread()))
-        there.time = LOG_DIR_SECONDS
-        await observer.read_sizes({TP: self.COPY}, self.INFO)
-        assert [one is threading.main_thread() for one in threads] == [False, False]
-
-    async def test_large_answers_are_asked_for_less_often(self, monkeypatch, there, observer):
-        """By the number of replicas that the answers name, but every ten seconds."""
-        monkeypatch.setattr("kafka_rebalance.reconcile.observe.observer._REPLICAS_PER_SECOND", 1)
-        asked = []
-        for there.time in (3.9, 4.0):
-            await observer.read_sizes({TP: self.COPY}, self.INFO)
-            asked.append(len(there.asked))
-        monkeypatch.setattr("kafka_rebalance.reconcile.observe.observer._REPLICAS_PER_SECOND", 0.001)
-        for there.time in (13.9, 14.0):
-            await observer.read_sizes({TP: self.COPY}, self.INFO)
-            asked.append(len(there.asked))
-        assert asked == [1, 2, 2, 3]
-
-    async def test_nobody_is_asked_where_nothing_is_copied(self, there, observer):
-        """Until it is time to ask all brokers."""
-        there.time = IDLE_LOG_DIR_SECONDS - 0.1
-        await observer.read_sizes({TP: state(TP, 1)}, self.INFO)
-        assert len(there.asked) == 1
-
-    async def test_of_a_silent_broker_nothing_is_known(self, there, observer):
-        """An old size would look like a stalled copy."""
-        there.time, there.silent = LOG_DIR_SECONDS, {3}
-        await observer.read_sizes({TP: self.COPY}, self.INFO)
-        assert sorted(observer.replica_bytes) == [(TP, 1), (TP, 2), (TP, 4)]
-        assert set(observer.disks) == {1, 2, 4}
