@@ -1,14 +1,18 @@
 """Ends the work of resources that may not or cannot use their connection, and reports why in their status.
 
 This calls servers that may be slow, and that may belong to the user of a refused resource. So it runs in parallel with
-the permitted resources. Each namespace has a task, which handles one resource after the other. A resource that is
-permitted meanwhile is placed when its work has ended, because its records have one writer.
+the permitted resources. Each namespace has a task for each connection, which handles one resource after the other. At
+most two of these tasks work at a time: users may name any number of connections, and all clusters share the threads
+that call the API server. A resource that is permitted meanwhile is placed when its work has ended, because its records
+have one writer.
 """
 
 import logging
+from asyncio import Semaphore
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.clock import Clock
@@ -26,6 +30,8 @@ log = logging.getLogger(__name__)
 
 _WORKING_CONNECTION = {*NO_CONNECTION_REASONS, Reason.CLUSTER_CHANGED}
 """For these reasons nothing new is placed; what the owner's engine has goes on with the connection that it has."""
+_AT_A_TIME = 2
+"""Resources of a namespace: the server that is asked about one of them may hang."""
 _GONE_SECONDS = 30.0
 """How long all topics of an open run must be gone before it is given up: a broker that is behind may not know them."""
 
@@ -50,6 +56,8 @@ class RefusedResources:
         self._hand_over = hand_over
         self._start = start
         self._clock = clock
+        self._working: WeakValueDictionary[str, Semaphore] = WeakValueDictionary()
+        """By namespace."""
         self._gone_since: dict[str, float] = {}
         """By uid, when all topics of an open run were first seen to be gone."""
 
@@ -70,17 +78,19 @@ class RefusedResources:
     async def _tell_all(self, connection: NamedConnection, namespace: str) -> None:
         """Handle the refused resources of a namespace, until none of them has been refused anew meanwhile."""
         told = None
+        working = self._working.setdefault(namespace, Semaphore(_AT_A_TIME))
         try:
             while connection.refusals is not told:
                 told = connection.refusals
                 there = [uid for uid in told if connection.has(uid)]
                 ours = [uid for uid in there if connection.metadata_of(uid).namespace == namespace]
                 for uid in await self._open_runs_first(ours):
-                    connection.busy.add(uid)
-                    try:
-                        await self._tell(connection, uid)
-                    finally:
-                        connection.busy.discard(uid)
+                    async with working:
+                        connection.busy.add(uid)
+                        try:
+                            await self._tell(connection, uid)
+                        finally:
+                            connection.busy.discard(uid)
                     if uid not in connection.refusals or not connection.has(uid):
                         self._hand_over(connection)
         finally:

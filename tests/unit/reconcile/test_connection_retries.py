@@ -147,3 +147,26 @@ async def test_the_rest_after_a_look(monkeypatch):
         await connection_retries.ConnectionRetries().wait(connection, most, began)
     assert 0.4 <= rests[0] <= 1.0
     assert rests[1:] == [1.0, 0.3]
+
+
+async def test_many_connections_named_in_one_namespace(world, monkeypatch):
+    """All clusters share the threads that call the API server: only two calls of such a namespace are under way."""
+    calls, most, answered = set(), [], asyncio.Event()
+    get = world.kube.get
+
+    async def slow(plural, namespace, name):
+        calls.add(name)
+        most.append(len(calls))
+        await answered.wait()
+        calls.discard(name)
+        return await get(plural, namespace, name)
+
+    for number in range(10):
+        world.create("a", name=f"r{number}", kafka={"connectionRef": {"name": f"gone-{number}"}})
+    world.see()
+    monkeypatch.setattr(world.kube, "get", slow)
+    await world.until(lambda: most)
+    await settled()
+    answered.set()
+    await world.until(lambda: all(world.state("a", f"r{number}") == "ConnectionNotFound" for number in range(10)))
+    assert max(most) == 2
