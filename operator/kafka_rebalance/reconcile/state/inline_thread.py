@@ -1,7 +1,8 @@
-"""The thread that matches topics and makes small plans for inline connections: one at a time for all of them.
+"""The threads that match topics and make small plans. Inline connections have one, in which namespaces take turns.
 
-Their servers and expressions can be chosen so that each match takes seconds, and any number of clusters can be planned
-again with each edit. The threads of the event loop serve all clusters. Namespaces take turns (`namespace_turns`).
+Servers and expressions can be chosen so that each match takes seconds, and any number of clusters can be planned again
+with each edit. So nothing of it uses the threads of the event loop, which the rounds of all clusters need. See
+`namespace_turns` for the turns. The work for KafkaConnections is done in the order in which it arrives.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ T = TypeVar("T")
 
 _BEAT_SECONDS = 10.0
 _OF_INLINE = ThreadPoolExecutor(1, thread_name_prefix="inline")
+_OF_KAFKA_CONNECTIONS = ThreadPoolExecutor(2, thread_name_prefix="match")
 
 
 async def in_thread(work: Callable[[], T], turn: Turn | None) -> T:
@@ -23,7 +25,12 @@ async def in_thread(work: Callable[[], T], turn: Turn | None) -> T:
 
     Waiting for the thread is a beat every few seconds: any number of others may be before.
     """
-    future = asyncio.ensure_future(asyncio.to_thread(work) if turn is None else _in_turn(work, turn))
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T]
+    if turn is None:
+        future = loop.run_in_executor(_OF_KAFKA_CONNECTIONS, work)
+    else:
+        future = loop.create_task(_in_turn(work, turn))
     try:
         while not future.done():
             await asyncio.wait({future}, timeout=_BEAT_SECONDS)
