@@ -58,4 +58,9 @@ def _as_text(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> str:
     text = f"{line['timestamp']} {line['level'].upper():7} {line['logger']}: {line['event']}"
     if line["logger"] == AUDIT:
         text += "".join(f" {name}={value}" for name, value in line.items() if name not in _OF_A_LINE)
-    return "\n".join(filter(None, (printable(text), line.get("exception"))))
+    return "\n".join((printable(text), *_traceback_lines(line.get("exception") or "")))
+
+
+def _traceback_lines(traceback: str) -> list[str]:
+    """Indented: an error may have any text of a server, also line breaks, and none may look like a line of the log."""
+    return [f"  {printable(line)}" for line in traceback.split("\n")] if traceback else []

@@ -56,7 +56,7 @@ class TestText:
         configure_logging("info")
         fail()
         text = written()
-        assert "ERROR   kafka_rebalance.somewhere: unexpected\nTraceback (most recent" in text
+        assert "ERROR   kafka_rebalance.somewhere: unexpected\n  Traceback (most recent" in text
         assert text.endswith("'no'\n")
 
     def test_names_cannot_write_lines(self, written):
@@ -68,6 +68,19 @@ class TestText:
         assert not end
         assert first.endswith(r": t\n2026-01-01T00:00:00Z INFO    kafka_rebalance.audit: \x1b[2J\u202eö: gone")
         assert second.endswith(r"elect_preferred t\rx-0: OK call=elect_preferred answer=OK topic=t\rx")
+
+    def test_errors_cannot_write_lines(self, written):
+        """The text of an error may be that of a server: each line of a traceback is indented and escaped."""
+        configure_logging("info")
+        forged = ValueError("\n2026-01-01T00:00:00Z INFO    kafka_rebalance.audit: x\r\x1b[2J\u2028y")
+        log.error("unexpected", exc_info=forged)
+        first, *rest = written().split("\n")
+        assert first.endswith("unexpected")
+        assert rest == [
+            "  ValueError: ",
+            r"  2026-01-01T00:00:00Z INFO    kafka_rebalance.audit: x\r\x1b[2J\u2028y",
+            "",
+        ]
 
     def test_the_audit_log_has_its_fields(self, written):
         configure_logging("info")
