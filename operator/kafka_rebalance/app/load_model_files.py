@@ -1,7 +1,12 @@
-"""Reads the load model of a cluster, off the event loop and only when its file has changed."""
+"""Reads the load model of a cluster, off the event loop. It is read again when its file has changed.
+
+Models of a million partitions are kept, whatever the number of clusters: those that were asked for last.
+"""
 
 import asyncio
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -19,6 +24,10 @@ if TYPE_CHECKING:
 MAX_AGE = timedelta(hours=24)
 _READ_SECONDS = 60.0
 _READERS = 2
+_MOST_PARTITIONS = 1_000_000
+"""Of all models in memory, about 85 MiB; a single model may have more."""
+_SMALLEST = 1_000
+"""A model of fewer partitions counts as this many: it also takes some memory."""
 CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -31,7 +40,7 @@ class LoadModelFiles:
     def __init__(self, place: str | None, now: Callable[[], datetime]) -> None:
         self._place = place
         self._now = now
-        self._known: dict[str, tuple[StoredModel, LoadModel]] = {}
+        self._known = _RecentModels()
         # Without those that nobody waits for: servers may claim any number of ids.
         self._reading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         # Its own threads: a store that hangs must not use up those of the event loop.
@@ -69,12 +78,50 @@ class LoadModelFiles:
         location = open_location(place)
         stored = find_model(location, cluster_id)
         if stored is None:
-            self._known.pop(cluster_id, None)
+            self._known.forget(cluster_id)
             return None
-        known = self._known.get(cluster_id)
-        if known is not None and known[0] == stored:
-            return known[1]
-        self._known.pop(cluster_id, None)  # not both in memory
+        known = self._known.get(cluster_id, stored)
+        if known is not None:
+            return known
+        self._known.forget(cluster_id)  # not both in memory
         model = read_model(location, stored)
-        self._known[cluster_id] = stored, model
+        self._known.keep(cluster_id, stored, model)
         return model
+
+
+class _RecentModels:
+    """The models that were asked for last, by cluster id. For any thread."""
+
+    def __init__(self) -> None:
+        self._models: OrderedDict[str, tuple[StoredModel, LoadModel]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._models)
+
+    def get(self, cluster_id: str, stored: "StoredModel") -> LoadModel | None:
+        """None if this version of the file is not in memory."""
+        with self._lock:
+            kept = self._models.get(cluster_id)
+            if kept is None or kept[0] != stored:
+                return None
+            self._models.move_to_end(cluster_id)
+            return kept[1]
+
+    def forget(self, cluster_id: str) -> None:
+        with self._lock:
+            self._models.pop(cluster_id, None)
+
+    def keep(self, cluster_id: str, stored: "StoredModel", model: LoadModel) -> None:
+        """Those that were not asked for the longest make room for it."""
+        with self._lock:
+            self._models[cluster_id] = stored, model
+            self._models.move_to_end(cluster_id)
+            partitions = sum(_weight(kept) for _, kept in self._models.values())
+            while partitions > _MOST_PARTITIONS and len(self._models) > 1:
+                _, (_, oldest) = self._models.popitem(last=False)
+                partitions -= _weight(oldest)
+
+
+def _weight(model: LoadModel) -> int:
+    return max(_SMALLEST, len(model.partitions))

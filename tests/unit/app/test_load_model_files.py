@@ -3,6 +3,7 @@
 import asyncio
 import os
 import threading
+import weakref
 from datetime import timedelta
 
 import pytest
@@ -19,10 +20,10 @@ from kafka_rebalance.storage import stored_models
 LOADS = {TopicPartition("t", 0): PartitionLoad(100)}
 
 
-def stored(directory, cluster_id="c", of="c", age=timedelta(hours=1)):
+def stored(directory, cluster_id="c", of="c", age=timedelta(hours=1), loads=LOADS):
     path = directory / cluster_id / "load-model.parquet"
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(render_parquet(LoadModel("LoadModel", NOON - age, LOADS, of)))
+    path.write_bytes(render_parquet(LoadModel("LoadModel", NOON - age, loads, of)))
     return path
 
 
@@ -43,7 +44,7 @@ class TestTheModel:
         for number in range(5):
             assert await found(f"id-{number}") is None
         assert not found._reading
-        assert not found._known
+        assert len(found._known) == 0
 
     @pytest.mark.parametrize("directory", [None, "empty"])
     async def test_may_be_none(self, tmp_path, directory):
@@ -105,6 +106,27 @@ class TestReading:
         assert len(reads) == 2
         path.unlink()
         assert await models("c") is None
+
+    async def test_clusters_that_are_gone_do_not_fill_the_memory(self, tmp_path, reads, monkeypatch):
+        """The models that were asked for last are kept, up to a number of partitions; one of more is kept alone."""
+        monkeypatch.setattr(load_model_files, "_SMALLEST", 2)
+        monkeypatch.setattr(load_model_files, "_MOST_PARTITIONS", 7)
+        three = {TopicPartition("t", number): PartitionLoad(100) for number in range(3)}
+        for cluster in ("a", "b", "in-use", "small"):
+            stored(tmp_path, cluster, cluster, loads=LOADS if cluster == "small" else three)
+        models = files(tmp_path)
+        in_use = await models("in-use")
+        gone = []
+        for cluster in ("a", "b"):
+            gone.append(weakref.ref((await models(cluster)).partitions._columns.partition))
+            assert await models("in-use") is in_use
+        assert [array() is None for array in gone] == [True, False]
+        await models("small")
+        assert [array() is None for array in gone] == [True, True]
+        assert len(reads) == 4
+        stored(tmp_path, "large", "large", loads={TopicPartition("t", at): PartitionLoad(100) for at in range(8)})
+        assert await models("large") is await models("large")
+        assert len(models._known) == 1
 
     async def test_an_old_model_is_refused_also_from_memory(self, tmp_path):
         """It was fresh when it was read."""
