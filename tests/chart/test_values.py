@@ -16,6 +16,9 @@ SAME_NAME = (
     '{"name": "prod", "bootstrapServers": "k:2"}]}'
 )
 
+LIMITED = ("--set", "networkPolicy.enabled=true", "--set-json", "networkPolicy.kafka.to=[{}]", "--set-json")
+"""To addresses of Kafka. What these cases refuse would leave any address reachable at the ports of another rule."""
+
 
 class TestNames:
     """Any valid name of a release, a namespace or a label."""
@@ -118,6 +121,9 @@ class TestRefusals:
             (("--set-json", LONG_NAME), "more than 52 characters"),
             (("--set-json", SAME_NAME), "pipeline.clusters contains prod twice"),
             (("--set", "leaseDuration=2s"), "it must be at least 3s"),
+            ((*LIMITED, "networkPolicy.apiServer.to=[{}]"), "without networkPolicy.dns.to"),
+            ((*LIMITED, "networkPolicy.dns.to=[{}]"), "without networkPolicy.apiServer.to"),
+            ((*LIMITED, "networkPolicy.dns.ports=[]"), "without networkPolicy.apiServer.to"),
             (("--kube-version", "1.28.0"), "chart requires kubeVersion"),
         ],
     )
