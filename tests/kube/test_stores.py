@@ -288,6 +288,18 @@ class TestRuns:
         await store.delete("u")
         assert await store.load("u") is None
 
+    async def test_a_request_that_is_carried_out_late(self, client: KubeClient) -> None:
+        """It is refused also if the next process has stored the run just as it was read."""
+        await RunStore(client).save(self.run("u"))
+        (late,) = await client.list_config_maps({blobs.KIND_LABEL: "run"})
+        store = RunStore(client)
+        stored = await store.load("u")
+        assert stored is not None
+        await store.save(stored)
+        with pytest.raises(Conflict):
+            await client.replace_config_map(late["metadata"]["name"], {**late, "data": {}})
+        assert await store.load("u") == stored
+
     async def test_list(self, client: KubeClient) -> None:
         store = RunStore(client)
         for run in (self.run("late", 5), self.run("early")):

@@ -4,7 +4,6 @@ Every operation may be interrupted at any point and repeated with the same resul
 """
 
 import asyncio
-import secrets
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -15,8 +14,6 @@ from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.model.ownership import Owner
 
 _OWNER = "owner"
-_WRITE = "write"
-"""Another value in each write. The API server gives no new version to a replacement by the same content."""
 
 
 class LedgerStore:
@@ -55,7 +52,7 @@ class LedgerStore:
         """Create or replace atomically."""
         payload = await asyncio.to_thread(codec.pack, dict(ledger))
         owner = {_OWNER: f"{self._owner.namespace}/{self._owner.connection}"} if self._owner is not None else {}
-        attributes = {"clusterId": cluster_id, **owner, _WRITE: secrets.token_hex(8)}
+        attributes = {"clusterId": cluster_id, **owner}
         await self._blobs.write(self._blobs.name(cluster_id), "", payload, attributes)
 
     async def owner(self, cluster_id: str) -> Owner | None:

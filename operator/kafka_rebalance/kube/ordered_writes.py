@@ -1,11 +1,17 @@
 """Replaces and deletes ConfigMaps so that a request without an answer cannot undo what a later one has written.
 
 The API server may carry out a request after its client has given it up, also that of an operator which is not the
-leader any more. So each replacement and deletion names the version that it is for.
+leader any more. So each replacement and deletion names the version that it is for, and each write makes a new version.
 """
 
+import secrets
+
+from kafka_rebalance.api.v1alpha1 import GROUP
 from kafka_rebalance.kube.api_errors import NotFound
 from kafka_rebalance.kube.objects import Json, KubeObjects
+
+_WRITE = f"{GROUP}/write"
+"""Another value in each write. The API server gives no new version to a replacement by the same content."""
 
 
 class OrderedWrites:
@@ -18,6 +24,8 @@ class OrderedWrites:
     async def put(self, body: Json) -> None:
         """Create or replace. Conflict if something else was written meanwhile: the next call reads its version."""
         name = body["metadata"]["name"]
+        annotations = {**body["metadata"].get("annotations", {}), _WRITE: secrets.token_hex(8)}
+        body = {**body, "metadata": {**body["metadata"], "annotations": annotations}}
         version = self._versions.pop(name, None) or await self._present_version(name)
         if version is None:
             written = await self._kube.create_config_map(body)

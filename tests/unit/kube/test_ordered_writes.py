@@ -113,8 +113,8 @@ async def test_what_others_have_written_is_replaced_at_the_second_attempt():
     kube = KubeInMemory()
     save, load, content = await runs(kube)
     await save("first")
-    (name,) = kube.config_maps
-    await kube.replace_config_map(name, kube.config_maps[name])
+    ((name, found),) = kube.config_maps.items()
+    await kube.replace_config_map(name, {**found, "data": {**found["data"], "note": "by hand"}})
     with pytest.raises(Conflict):
         await save("second")
     await save("second")
