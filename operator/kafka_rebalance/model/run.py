@@ -99,6 +99,11 @@ class Run:
         return self.last_success or self
 
     @property
+    def undoable(self) -> bool:
+        """Whether it has ended, and an undo may open it or the last success again."""
+        return not self.open and self.to_undo.started
+
+    @property
     def last_to_undo(self) -> "Run | None":
         """The last success of a run that follows this one and has sent nothing."""
         if self.last_success is None and self.started_at is not None and self.outcome is RunOutcome.SUCCEEDED:

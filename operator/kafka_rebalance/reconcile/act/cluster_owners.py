@@ -189,7 +189,7 @@ class ClusterOwners:
 
         Open runs without a resource are closed first, because nothing else can end them. No engine runs there. Returns
         whether throttles or cordons of ours are in place. The ledger is deleted first: if the operator is killed in
-        between, the binding is still there, and with it the next look at the cluster.
+        between, the binding is still there, and with it the next look. It stays while an undo may open a run again.
         """
         binding = await self._bindings.load(cluster_id)
         if binding is None or named(binding.owner):
@@ -199,20 +199,19 @@ class ClusterOwners:
             try:
                 await self._abandon_orphans(work)
             except RebalanceError as error:
-                log.warning(
-                    "cluster %s: whether its open runs have a resource is not known: %s", cluster_id, error.message
-                )
+                log.warning("cluster %s: it is not known whose its open runs are: %s", cluster_id, error.message)
             work = await self.work_in(cluster_id)
         if not named(binding.owner) and not work:
-            await self._ledgers.forget(cluster_id)
+            if not work.undoable:
+                await self._ledgers.forget(cluster_id)
             await self._bindings.delete(cluster_id)
             log.info("cluster %s: no longer bound to %s", cluster_id, binding.owner)
         return work.throttled
 
     async def left_ledgers(self) -> list[str]:
-        """Clusters with a throttle ledger, but without a binding or an open run: some of them, if there are many."""
-        running = {run.cluster_id for run in await self._stores.runs.list_all() if run.open}
-        return await self._ledgers.others({binding.cluster_id for binding in await self.bound()} | running)
+        """Clusters with a throttle ledger, but no binding and no run that is open or may be undone: some, of many."""
+        used = {run.cluster_id for run in await self._stores.runs.list_all() if run.open or run.undoable}
+        return await self._ledgers.others({binding.cluster_id for binding in await self.bound()} | used)
 
     async def forget_ledger(self, cluster_id: str) -> None:
         """Delete an empty one of ``left_ledgers``, unless the cluster was bound since. No engine runs there."""
@@ -225,8 +224,9 @@ class ClusterOwners:
 
     async def work_in(self, cluster_id: str) -> Work:
         """The open runs and throttles of ours in a cluster."""
-        runs = [run for run in await self._stores.runs.list_all() if run.open and run.cluster_id == cluster_id]
-        return Work(tuple(runs), await self._ledgers.throttled(cluster_id))
+        runs = [run for run in await self._stores.runs.list_all() if run.cluster_id == cluster_id]
+        unfinished = tuple(run for run in runs if run.open)
+        return Work(unfinished, await self._ledgers.throttled(cluster_id), any(run.undoable for run in runs))
 
     async def _binding(self, cluster_id: str, work: Work) -> Binding | None:
         """The binding on record. A lost one is created again, for the owner that is stored with the throttle ledger."""

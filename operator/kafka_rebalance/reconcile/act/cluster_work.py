@@ -9,10 +9,14 @@ from kafka_rebalance.model.run import Run
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Unfinished work of the operator in a cluster. ``throttled``: the ledger is not empty, or cannot be read."""
+    """Unfinished work of the operator in a cluster. ``throttled``: the ledger is not empty, or cannot be read.
+
+    ``undoable``: an undo may open a run again. That alone is no unfinished work.
+    """
 
     open_runs: tuple[Run, ...]
     throttled: bool
+    undoable: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.open_runs) or self.throttled

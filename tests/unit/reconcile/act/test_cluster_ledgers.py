@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from tests.fakes.shared_clusters import REF, Cluster
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES, UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
@@ -16,7 +16,7 @@ from kafka_rebalance.kube.blobs import object_name
 from kafka_rebalance.kube.ledger_store import LedgerStore
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.topology import BrokerId
-from kafka_rebalance.reconcile import engines
+from kafka_rebalance.reconcile import connection_retries, engines
 
 SET = ledger_to_json(Ledger(cordons=frozenset({BrokerId(1)})))
 
@@ -91,6 +91,25 @@ class TestWithTheBinding:
         world.connection()
         await world.until(lambda: state() != "ConnectionNotFound")
         assert state() == "NothingToThrottle"
+
+
+    async def test_not_while_a_run_may_be_undone(self, world, monkeypatch):
+        """The undo opens the run again: a rate of others would be taken for ours if the ledger were missing."""
+        monkeypatch.setattr(connection_retries, "FIRST_PAUSE_SECONDS", 0.02)
+        world.real.values[BrokerId(2), LEADER_RATE] = "100000000"
+        world.connection()
+        world.create("a", brokers={"decommission": [1]}, kafka=REF)
+        world.see("a")
+        await world.until(lambda: world.state("a") == "Succeeded")
+        world.gone(CONNECTIONS, "k", "prod")
+        await world.until(lambda: not recorded(world, "binding"))
+        await world.supervisor._engines._forget_ledgers()
+        assert recorded(world, "ledger")
+        world.connection()
+        await world.until(lambda: recorded(world, "binding"))
+        plan = world.kube.resources[REBALANCES, "a", "r"]["status"]["plan"]["hash"]
+        world.kube.resources[REBALANCES, "a", "r"]["metadata"]["annotations"] = {UNDO_ANNOTATION: plan}
+        await world.until(lambda: world.state("a") == "Undone")
 
 
 class TestWithoutABinding:
