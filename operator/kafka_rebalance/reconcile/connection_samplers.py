@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from kafka_rebalance.api.connection_resource import Sampling
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import Permanent, RebalanceError, Transient
+from kafka_rebalance.errors import Permanent, RebalanceError, Transient, without_traceback
 from kafka_rebalance.kafka.ports import KafkaAdmin, KafkaReader
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED
@@ -117,7 +117,7 @@ class ConnectionSamplers:
                         sampler = lake.sampler(client, wanted, namespace=namespace, consumer_groups=groups)
                     outcome: StoredSample | RebalanceError | None = await sampler.sample()
                 except RebalanceError as error:
-                    outcome = error
+                    outcome = without_traceback(error)
                 except Exception:
                     log.exception("%s: unexpected error in a sample", connection.name)
                     outcome = Transient(Reason.INTERNAL_ERROR, UNEXPECTED)

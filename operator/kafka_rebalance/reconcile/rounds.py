@@ -48,7 +48,7 @@ from kafka_rebalance.reconcile.report.run_recorder import INLINE_STEPS, MAX_STEP
 from kafka_rebalance.reconcile.runs.opening import Runs
 from kafka_rebalance.reconcile.runs.plan_maker import PlanMaker
 from kafka_rebalance.reconcile.sending import Sending, opened_of
-from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView, is_served
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 
 log = logging.getLogger(__name__)
@@ -131,10 +131,10 @@ class Rounds:
         await self.throttle.restore_finished(info, self.rebalances.values())
         await self._close(running, info, cluster, acting)
         self._recorder.keep_ended()
-        for rebalance in rebalances:
+        for r in rebalances:
             await asyncio.sleep(0)  # each status is a slice of its own
-            if rebalance not in running or rebalance.record.loaded_run is None:
-                await self._report(rebalance, members)
+            if (r not in running or r.record.loaded_run is None) and is_served(r, self.rebalances):
+                await self._report(r, members)
         await self.throttle.report(self._observer.sizes.traffic)
         return requeue_after(
             self.rebalances.values(),
@@ -213,7 +213,7 @@ class Rounds:
 
         async def open_planned(rebalance: Rebalance) -> None:
             before = rebalance.record.loaded_run
-            replanning = await self._runs.open_planned_run(rebalance)
+            replanning = await self._runs.open_planned_run(rebalance, self.rebalances)
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
             if rebalance.record.loaded_run is not before:
                 rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)

@@ -139,6 +139,7 @@ class TestFailures:
         assert condition(world)[1] == reason
         assert world.state("k", "prod", CONNECTIONS) == "Connected"
         await world.until(lambda: outcomes(world)["c", "failed"] > 3)
+        assert FULL.__traceback__ is None, "would keep an engine that ends"
         lake.error = None
         await more(world, lake)
         await world.until(lambda: (condition(world) or ())[:2] == ("True", "Sampled"))

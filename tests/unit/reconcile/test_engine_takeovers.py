@@ -286,3 +286,20 @@ async def test_what_a_rollback_moves_is_found_once_for_all_new_resources(half_mo
     monkeypatch.setattr(teardown, "moved_back", counted)
     await operator.round()
     assert asked == ["kafka/r"]
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+async def test_one_that_ends_in_the_round_of_the_takeover_takes_nothing_over(half_moved, rounds):
+    """Its plan moves nothing. It has ended when the rollback would be handed over to it."""
+    operator = half_moved
+    operator.kafka.create("other", BEFORE[:1])
+    operator.apply_another(topics={"include": ["other"]}, brokers={"include": [1, 2, 3]}, takesOver="r", throttle=FAST)
+    for _ in range(rounds):
+        await operator.round()
+    operator.delete()
+    for _ in range(60):
+        await operator.round()
+        operator.kafka.arrive()
+    assert not operator.exists("r")
+    assert operator.state_of() == "NothingToDo"
+    assert [sorted(held) for held in operator.kafka.lists("t")] == BEFORE

@@ -1,12 +1,14 @@
 """Claims of a cluster that overlap in time with the rounds of an engine, with other claims and with slow servers."""
 
 import asyncio
+from functools import partial
 
 import pytest
 from tests.fakes.shared_clusters import REF, Cluster, listener_of
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
 from kafka_rebalance.errors import Refused
+from kafka_rebalance.kube.store import OriginStore, RunStore
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile import engines
 from kafka_rebalance.reconcile.act.claimed_server import Claimed
@@ -216,11 +218,11 @@ class TestEditedConnection:
         planned, looked = asyncio.Event(), asyncio.Event()
         open_planned_run, work_in = Runs.open_planned_run, ClusterOwners.work_in
 
-        async def take_later(runs, rebalance):
+        async def take_later(runs, rebalance, rebalances):
             if rebalance.memory.planning is not None and rebalance.memory.planning.done():
                 planned.set()
                 await looked.wait()
-            return await open_planned_run(runs, rebalance)
+            return await open_planned_run(runs, rebalance, rebalances)
 
         async def look(owners, cluster_id):
             found = await work_in(owners, cluster_id)
@@ -261,3 +263,34 @@ class TestUnreadableTopics:
         world.real.arrive()
         await world.until(lambda: not any(world.real.values.values()))
         assert sum(1 in replicas for replicas in world.real.lists("orders")) == 3
+
+
+async def test_an_edit_that_leads_to_another_cluster(world, monkeypatch):
+    """The former engine is in the round that would open its finished plan. It must not replace the run of now."""
+    monkeypatch.setattr(world.real, "slow", {BrokerId(4)})
+    world.connection()
+    world.servers["former"] = former = Cluster([1, 2, 3], t=[[1]] * 4)
+    former.cluster_id = "former"
+    describe, asked, answers = former.describe_cluster, asyncio.Event(), asyncio.Event()
+
+    async def slow():
+        asked.set()
+        await answers.wait()
+        return await describe()
+
+    world.create("a", "former", brokers={"decommission": [1]}, throttle={"unlimited": True})
+    world.see("a")
+    engine = partial(world.supervisor._engines.get, "former")
+    await world.until(lambda: engine() and any(r.memory.planning for r in engine().engine.rebalances.values()))
+    monkeypatch.setattr(former, "describe_cluster", slow)
+    await world.until(asked.is_set)
+    (before,) = engine().engine.rebalances.values()
+    await world.until(before.memory.planning.done)
+    world.kube.resources[REBALANCES, "a", "r"]["spec"].pop("kafka")
+    world.edit(REBALANCES, "a", "r", kafka=REF)
+    await world.until(lambda: world.real.flying)
+    answers.set()
+    await world.until(lambda: engine() is None)
+    run = await RunStore(world.kube).load(before.uid)
+    assert (run.cluster_id, run.open) == ("c", True)
+    assert await OriginStore(world.kube).load(before.uid, run.run_id)

@@ -5,7 +5,7 @@ Touches Kafka only to read.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.runs.plan_maker import PlanMaker
 from kafka_rebalance.reconcile.state.assessment import QueuePlace, Replanning
 from kafka_rebalance.reconcile.state.memory import Planned
-from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView, is_served
 from kafka_rebalance.reconcile.state.record import Stores
 
 log = logging.getLogger(__name__)
@@ -104,17 +104,20 @@ class Runs:
             self._lifecycle.planning_begins(rebalance, task)
         return queue
 
-    async def open_planned_run(self, rebalance: Rebalance) -> Replanning | None:
+    async def open_planned_run(self, rebalance: Rebalance, rebalances: Mapping[str, Rebalance]) -> Replanning | None:
         """Begin the run of the plan that has been finished, if any.
 
         Returns why the rebalance is planned again: unchanged; None, if the plan is the new one; or with the copies that
-        the new plan continues, if the others have to be cancelled before it is made.
+        the new plan continues, if the others have to be cancelled before it is made. Without effect if the engine, with
+        these ``rebalances``, does not have it any more: its engine of now may have begun another run.
         """
         replanning, task = rebalance.assessment.replanning, self._lifecycle.take_plan(rebalance)
         if task is None:
             return replanning
         async with self._lifecycle.problems_of(rebalance, _PLAN):
             made = await task
+            if not is_served(rebalance, rebalances):
+                return replanning
             if isinstance(made, Planned):
                 await self._lifecycle.begin(rebalance, made)
                 plan = made.plan

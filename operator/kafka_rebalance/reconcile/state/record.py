@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from kafka_rebalance.errors import Permanent
+from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.execution.partition_status import PartitionMove
 from kafka_rebalance.execution.progress import moves_to_lose
 from kafka_rebalance.execution.rate_order import RateOrder, rate_order
@@ -237,8 +237,12 @@ async def end_of_run(stores: Stores, successor: str | None, now: datetime) -> da
     """When a run ends that is handed over to this resource: never before the present run of that one was planned.
 
     A run inherits what ended after it was planned. The clocks of two operators may differ, and each may be set back.
+    Transient if that run has started or ended, as in this round: it inherits nothing any more.
     """
     heir = await stores.runs.load(successor) if successor is not None else None
+    if heir is not None and (heir.started_at is not None or not heir.open):
+        message = f"{heir.namespace}/{heir.name}, which was to continue, has begun or ended a run of its own"
+        raise Transient(Reason.CONFLICT, message, retry_after=1.0)
     return now if heir is None else max(now, heir.opened_at)
 
 

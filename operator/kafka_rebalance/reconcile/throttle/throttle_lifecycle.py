@@ -22,7 +22,7 @@ from kafka_rebalance.api.v1alpha1 import (
     parse_throttle_again,
 )
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import RebalanceError, Refused, Transient
+from kafka_rebalance.errors import RebalanceError, Refused, Transient, without_traceback
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
 from kafka_rebalance.reconcile.decide.throttle_claims import ruling_throttle
@@ -171,7 +171,10 @@ class ThrottleLifecycle:
         except RebalanceError as error:
             log.warning("throttle %s: %s: %s", throttle.name, error.reason, error.message)
             again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS
-            care.problem, care.retry_at = error, self._clock.monotonic() + max(again, _SOONEST_SECONDS)
+            care.problem, care.retry_at = (
+                without_traceback(error),
+                self._clock.monotonic() + max(again, _SOONEST_SECONDS),
+            )
         except Exception:
             log.exception("throttle %s: unexpected error", throttle.name)
             unexpected = Transient(Reason.INTERNAL_ERROR, UNEXPECTED)

@@ -92,7 +92,6 @@ class TestWithTheBinding:
         await world.until(lambda: state() != "ConnectionNotFound")
         assert state() == "NothingToThrottle"
 
-
     async def test_not_while_a_run_may_be_undone(self, world, monkeypatch):
         """The undo opens the run again: a rate of others would be taken for ours if the ledger were missing."""
         monkeypatch.setattr(connection_retries, "FIRST_PAUSE_SECONDS", 0.02)

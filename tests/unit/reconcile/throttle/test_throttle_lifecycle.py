@@ -140,6 +140,7 @@ class TestHold:
                 await world.lifecycle.add_finalizer(world.throttles)
         assert world.kube.writes == ["refused"] * 2
         assert world.lifecycle.problem_of(mine).reason == "ApiServerForbidden"
+        assert world.lifecycle.problem_of(mine).__traceback__ is None, "would keep an engine that ends"
         assert world.throttles.claimable == []
         world.after(seconds=60)
         await world.lifecycle.add_finalizer(world.throttles)
