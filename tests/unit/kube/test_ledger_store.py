@@ -4,6 +4,7 @@ import pytest
 from tests.fakes.kube_in_memory import KubeInMemory
 
 from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube import blobs
 from kafka_rebalance.kube.api_errors import Conflict, StoredStateCorrupt
 from kafka_rebalance.kube.ledger_store import LedgerStore
 
@@ -100,3 +101,23 @@ async def test_the_clusters_with_a_ledger(kube):
     kube.config_maps[store.where("d").rpartition("/")[2]]["data"] = {}
     assert set(await store.cluster_ids(excepted={"b"}, most=10)) == {"a", "c"}
     assert len(await store.cluster_ids(excepted=(), most=2)) <= 2
+
+
+async def test_an_index_that_is_written_late(kube, monkeypatch):
+    """By an operator that was killed. The next one has deleted its shards meanwhile."""
+    monkeypatch.setattr(blobs, "SHARD_BYTES", 40)
+    await LedgerStore(kube).save("c", SET)
+    replace, late = kube.replace_config_map, []
+
+    async def hangs(*request):
+        late.append(request)
+        raise Transient("ApiServerUnreachable", "no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kube, "replace_config_map", hangs)
+        with pytest.raises(Transient):
+            await LedgerStore(kube).save("c", {"brokers": {"2": "60"}})
+    assert await LedgerStore(kube).clean() > 1
+    with pytest.raises(Conflict):
+        await replace(*late[0])
+    assert await LedgerStore(kube).load("c") == SET
