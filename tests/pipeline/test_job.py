@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet
@@ -17,7 +18,7 @@ from tests.pipeline.dirty_samples import DAY, END, EXPECTED, EXPECTED_OUT, MB, N
 from kafka_rebalance.cli.commands.pipeline_command import pipeline
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.topology import TopicPartition
-from kafka_rebalance.pipeline import job
+from kafka_rebalance.pipeline import job, window_job
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.lake_retention import SETTLED, tidy
 from kafka_rebalance.pipeline.sample_manifests import write_batch
@@ -210,6 +211,34 @@ class TestCommand:
         assert "1 of 2 clusters: c1" in result.exception.message
         assert "cluster c1: failed (ArithmeticException): [ARITHMETIC_OVERFLOW]" in result.stderr
         assert result.stdout.startswith("cluster c2: ")
+
+    @pytest.mark.parametrize(
+        ("command", "module", "function"), [("load-model", job, "build"), ("windows", window_job, "store_windows")]
+    )
+    def test_a_cluster_whose_samples_kill_the_job(
+        self,
+        spark: SparkSession,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        command: str,
+        module: ModuleType,
+        function: str,
+    ) -> None:
+        """The next run begins with the others."""
+        for name in ("c1", "c2"):
+            samples = Samples(name)
+            samples.leader(0, "t", 0, 10, 1024)
+            samples.write(tmp_path)
+        begun: list[str] = []
+
+        def killed(_: SparkSession, __: str, cluster_id: str, *rest: Any, **more: Any) -> None:
+            begun.append(cluster_id)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(module, function, killed)
+        for _ in range(3):
+            CliRunner().invoke(pipeline, [command, "--lake", str(tmp_path)])
+        assert begun == ["c1", "c2", "c1"]
 
     def test_an_empty_lake_is_refused(self, tmp_path: Path) -> None:
         """Before Spark starts."""

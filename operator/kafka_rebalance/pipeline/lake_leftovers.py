@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from kafka_rebalance.pipeline.job_turns import TURNS
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.lake_tables import TABLES
 from kafka_rebalance.pipeline.stored_hours import PLACES
@@ -21,7 +22,7 @@ UNFINISHED = "unfinished"
 """Where Spark writes what is copied to its place then."""
 ABANDONED = timedelta(days=1)
 """No job writes for this long without a new file: the chart ends its Jobs after 6 hours."""
-_OTHERS = ("models", "steps", PLACE)
+_OTHERS = ("models", "steps", PLACE, TURNS)
 _FILES = {table.files: table.manifests for table in TABLES} | {PLACES[1]: PLACES[0]}
 """The directories of files, with those of the manifests that name them."""
 

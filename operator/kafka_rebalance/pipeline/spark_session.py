@@ -59,6 +59,15 @@ def spark_session(master: str | None = None, remote: str | None = None) -> "Iter
         session.stop()
 
 
+def answers(session: "SparkSession") -> bool:
+    """Whether Spark can compute: the samples of a cluster may have ended the driver or the server."""
+    try:
+        session.range(1).count()
+    except Exception:  # noqa: BLE001 - of the connection, the driver or the server
+        return False
+    return True
+
+
 def in_cluster(env: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """The master and the settings of a driver in a Pod, whose executors are other Pods. Raises Refused elsewhere.
 

@@ -1,7 +1,7 @@
 """kafka-rebalance pipeline compact: keeps a lake small.
 
 First it deletes, for all clusters. Then clusters take turns to have files merged: the files of one cluster may be so
-many that the Job reaches its deadline, or such that it is killed.
+many that the Job reaches its deadline, or such that it is killed. The next run begins with the clusters behind it.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -40,6 +40,7 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
     """Merge the small files of a lake into large ones; delete old samples and windows, and what killed writers left."""
     require_extra("pyarrow")
     from kafka_rebalance.pipeline import lake_retention
+    from kafka_rebalance.pipeline.job_turns import JobTurns
     from kafka_rebalance.pipeline.lake import Lake, chosen_clusters
     from kafka_rebalance.pipeline.lake_leftovers import sweep
 
@@ -59,24 +60,25 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
         failed = each_cluster(chosen, expire)
         runs = lake_retention.forget_runs(opened, now) if keep else 0
         left = sweep(opened, datetime.now(UTC))
-        turns = {cluster_id: lake_retention.merge(opened, cluster_id, now) for cluster_id in done}
+        turns = JobTurns(opened, "compact")
+        waiting = {cluster_id: lake_retention.merge(opened, cluster_id, now) for cluster_id in turns.in_order(done)}
 
         def merge(cluster_id: str) -> None:
-            step = next(turns[cluster_id], None)
+            step = next(waiting[cluster_id], None)
             if step is not None:
                 done[cluster_id] += step
                 return
-            del turns[cluster_id]
+            del waiting[cluster_id]
             found = done[cluster_id]
             say(
                 f"cluster {cluster_id}: merged {found.merged_files} files into {found.into}, "
                 f"deleted {found.deleted_files}"
             )
 
-        while turns:
-            for cluster_id in each_cluster(list(turns), merge, of=len(chosen)):
+        while waiting:
+            for cluster_id in each_cluster(list(waiting), merge, len(chosen), begin=turns.begin):
                 failed.append(cluster_id)
-                del turns[cluster_id]
+                del waiting[cluster_id]
         if keep:
             say(f"deleted the steps of {runs} runs")
         say(f"deleted {left} files that killed writers had left")

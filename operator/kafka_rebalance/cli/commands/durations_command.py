@@ -1,5 +1,6 @@
 """kafka-rebalance pipeline history: learns with Spark how long runs take, from those that have ended."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -26,7 +27,7 @@ def history(lake: str, clusters: tuple[str, ...], master: str | None, *, allow_t
     from kafka_rebalance.pipeline.duration_fit import FEWEST_RUNS, learn
     from kafka_rebalance.pipeline.lake import Lake
     from kafka_rebalance.pipeline.run_steps import clusters_with_runs, past_runs, run_files
-    from kafka_rebalance.pipeline.spark_session import spark_session
+    from kafka_rebalance.pipeline.spark_session import answers, spark_session
     from kafka_rebalance.storage.locations import hadoop_settings, path_segment, store_failed
 
     try:
@@ -56,7 +57,7 @@ def history(lake: str, clusters: tuple[str, ...], master: str | None, *, allow_t
                 opened.write(path, model.to_json())
                 click.echo(printable(f"cluster {cluster_id}: {_sentence(model, looked_at)} -> {path}"))
 
-            failed = each_cluster(chosen, learned)
+            failed = each_cluster(chosen, learned, usable=partial(answers, spark))
     except OSError as error:
         raise store_failed("the lake cannot be used", error) from error
     without = len(failed) + (0 if allow_too_few else len(refused))

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import click
@@ -116,12 +117,15 @@ def windows_command(
         )
     check_spark(master, remote)
     from kafka_rebalance.pipeline import spark_session
-    from kafka_rebalance.pipeline.lake import chosen_clusters
+    from kafka_rebalance.pipeline.job_turns import JobTurns
+    from kafka_rebalance.pipeline.lake import Lake, chosen_clusters
     from kafka_rebalance.pipeline.window_job import store_windows
 
     with lake_store(lake):
-        chosen = chosen_clusters(lake, clusters)
+        turns = JobTurns(Lake.open(lake), "windows")
+        chosen = turns.in_order(chosen_clusters(lake, clusters))
     with lake_store(lake), spark_session.spark_session(master, remote) as spark:
+        usable = partial(spark_session.answers, spark)
         if stream:
             from kafka_rebalance.pipeline.window_stream import follow
 
@@ -129,7 +133,8 @@ def windows_command(
             left_out = set[str]()
 
             def each(some: Sequence[str], store: Callable[[str], None]) -> None:
-                left_out.update(each_cluster(some, store, of=max(2, len(chosen))))  # more clusters may come
+                several = max(2, len(chosen))  # more clusters may come
+                left_out.update(each_cluster(turns.in_order(some), store, several, begin=turns.begin, usable=usable))
 
             follow(spark, lake, timedelta(seconds=lateness), interval, _report_windows, each).awaitTermination()
             if left_out:
@@ -141,7 +146,7 @@ def windows_command(
                 outcome = store_windows(spark, lake, cluster_id, timedelta(seconds=window), datetime.now(UTC))
             _report_windows(outcome)
 
-        failed = each_cluster(chosen, store)
+        failed = each_cluster(chosen, store, begin=turns.begin, usable=usable)
     if failed:
         raise Refused(Reason.NO_SAMPLES, f"no windows for {len(failed)} of {len(chosen)} clusters: {', '.join(failed)}")
 
@@ -177,10 +182,12 @@ def load_model_command(
     """Compute a load model per cluster from the samples of a lake, with Spark."""
     check_spark(master, remote)
     from kafka_rebalance.pipeline import job, spark_session
-    from kafka_rebalance.pipeline.lake import chosen_clusters
+    from kafka_rebalance.pipeline.job_turns import JobTurns
+    from kafka_rebalance.pipeline.lake import Lake, chosen_clusters
 
     with lake_store(lake):
-        chosen = chosen_clusters(lake, clusters)
+        turns = JobTurns(Lake.open(lake), "load-model")
+        chosen = turns.in_order(chosen_clusters(lake, clusters))
     with lake_store(lake), spark_session.spark_session(master, remote) as spark:
 
         def build(cluster_id: str) -> None:
@@ -197,7 +204,8 @@ def load_model_command(
                 )
             _report(outcome, lake, time.monotonic() - started)
 
-        failed = each_cluster(chosen, build)
+        usable = partial(spark_session.answers, spark)
+        failed = each_cluster(chosen, build, begin=turns.begin, usable=usable)
     if failed:
         raise Refused(Reason.NO_SAMPLES, f"no model for {len(failed)} of {len(chosen)} clusters: {', '.join(failed)}")
 

@@ -23,6 +23,11 @@ def failing(error: Exception, done: list[str]):
     [
         (ArithmeticError("overflow\nat line 7"), "failed (ArithmeticError): overflow"),
         (Refused(Reason.NO_SAMPLES, "no file"), "refused (NoSamples): no file"),
+        (Transient(Reason.LAKE_UNUSABLE, "no answer"), "failed (LakeUnusable): no answer"),
+        (
+            OSError("s3://key:secret@b: AWS Error NO_SUCH_KEY"),
+            "failed (LakeUnusable): the lake cannot be used (NO_SUCH_KEY)",
+        ),
     ],
 )
 def test_one_cluster_does_not_stop_the_others(capsys, error: Exception, said: str) -> None:
@@ -37,7 +42,31 @@ def test_the_error_of_the_only_cluster() -> None:
         each_cluster(["c1"], failing(ArithmeticError(), []))
 
 
-@pytest.mark.parametrize("error", [OSError(), Transient(Reason.LAKE_UNUSABLE, "no answer")])
-def test_the_store_fails_for_all(error: Exception) -> None:
-    with pytest.raises(type(error)):
-        each_cluster(["c1", "c2"], failing(error, []))
+def test_output_that_nobody_reads_ends_it() -> None:
+    with pytest.raises(BrokenPipeError):
+        each_cluster(["c1", "c2"], failing(BrokenPipeError(), []))
+
+
+def test_a_store_that_does_not_take_the_turn_fails_for_all() -> None:
+    """It takes no results either."""
+
+    def begin(_: str) -> None:
+        raise OSError("full")
+
+    done: list[str] = []
+    with pytest.raises(OSError, match="full"):
+        each_cluster(["c1", "c2"], failing(ArithmeticError(), done), begin=begin)
+    assert done == []
+
+
+def test_a_cluster_that_has_ended_spark_is_the_last_that_is_begun_with(capsys) -> None:
+    """Else the others would fail too, and have their next turn after it."""
+    begun: list[str] = []
+    failed = each_cluster(
+        ["c0", "c1", "c2"], failing(ArithmeticError("gone"), []), begin=begun.append, usable=lambda: False
+    )
+    assert (failed, begun) == (["c1", "c2"], ["c0", "c1"])
+    assert capsys.readouterr().err.splitlines() == [
+        "cluster c1: failed (ArithmeticError): gone",
+        "Spark has ended: the other 1 clusters are left for the next run",
+    ]

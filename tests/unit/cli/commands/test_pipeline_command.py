@@ -183,6 +183,21 @@ class TestCompact:
         CliRunner().invoke(pipeline, ["compact", "--lake", str(tmp_path)], catch_exceptions=False)
         assert merged == ["a", "b", "c", "a", "a"]
 
+    def test_a_cluster_whose_files_kill_the_job(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The next run merges those of the others first."""
+        _three_clusters(tmp_path)
+        merged: list[str] = []
+
+        def killed(_: Lake, cluster_id: str, *rest: Any) -> None:
+            merged.append(cluster_id)
+            if cluster_id == "a":
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(lake_retention, "_merge", killed)
+        for _ in range(2):
+            CliRunner().invoke(pipeline, ["compact", "--lake", str(tmp_path)])
+        assert merged == ["a", "b", "c", "a"]
+
     def test_old_samples_go_before_anything_is_merged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The Job may be killed while it merges."""
         _three_clusters(tmp_path)
