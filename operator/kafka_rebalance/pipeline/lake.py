@@ -49,10 +49,10 @@ class Lake:
         """Atomic: by a rename on a local disk; an object store publishes the object when the stream is closed."""
         write_whole(self.filesystem, f"{self.root}/{path}", data)
 
-    def read(self, path: str) -> bytes:
-        """The bytes of one file."""
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        """The bytes of one file, or the first ``limit`` of them."""
         with self.filesystem.open_input_stream(f"{self.root}/{path}", compression=None) as stream:
-            data: bytes = stream.read()
+            data: bytes = stream.read(limit)
         return data
 
     def names(self, path: str) -> list[str]:

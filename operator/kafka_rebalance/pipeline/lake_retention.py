@@ -32,6 +32,8 @@ from kafka_rebalance.storage.run_history import MOST_RUNS
 
 FILE_BYTES = 128 << 20
 """About the size of merged files."""
+MOST_BATCHES = 40_000
+"""In a merged file: its manifest, with at most 530 bytes for each and the manifest that it replaces, must be read."""
 SETTLED = timedelta(hours=1)
 """Newer files are not merged: a load model job may be reading them, and late ones may come."""
 STILL_READ = timedelta(hours=6)
@@ -165,21 +167,22 @@ def _finish(lake: Lake, cluster_id: str, day: str, before: datetime, table: Lake
 
 
 def _groups(lake: Lake, cluster_id: str, day: str, before: datetime, table: LakeTable) -> Iterator[list[Manifest]]:
-    """Files of one day that are worth merging, up to the size of a large file."""
+    """Files of one day that are worth merging, up to the size of a large file or manifest."""
     names = [name for name in names_of(lake, cluster_id, day, table) if stamp_of(name) < before]
     manifests, _ = read(lake, names, table)
     small = [m for m in manifests if m.schema_version == table.version and m.size_bytes < FILE_BYTES // 2]
     intact, _ = verified(lake, small)
     merged = replaced_by(intact)
-    group: list[Manifest] = []
+    group, size, batches = list[Manifest](), 0, 0
     for manifest in intact:
         if manifest.name in merged:
             continue
-        if group and sum(each.size_bytes for each in group) + manifest.size_bytes > FILE_BYTES:
+        if group and (size + manifest.size_bytes > FILE_BYTES or batches + len(manifest.batches) > MOST_BATCHES):
             if len(group) > 1:
                 yield group
-            group = []
+            group, size, batches = [], 0, 0
         group.append(manifest)
+        size, batches = size + manifest.size_bytes, batches + len(manifest.batches)
     if len(group) > 1:
         yield group
 

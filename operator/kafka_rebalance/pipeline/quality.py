@@ -37,7 +37,7 @@ class QualityReport:
     """The quality of the samples of one cluster.
 
     ``runs``: samples used by run; ``left_out``: samples of other samplers at the same time; ``silent``: missing samples
-    by broker.
+    by broker, and ``silent_more``: how many others were missing in one sample at most.
 
     ``clock_breaks``: runs that began before the previous one ended. ``with_groups``: samples with what all consumer
     groups committed; ``reported``: the share of the time that was read from Prometheus.
@@ -53,6 +53,7 @@ class QualityReport:
     left_out: Mapping[str, int]
     clock_breaks: tuple[datetime, ...]
     silent: Mapping[int, int]
+    silent_more: int
     skipped: tuple[Skipped, ...]
     with_groups: int
     reported: float
@@ -80,6 +81,7 @@ class QualityReport:
             "leftOut": dict(self.left_out),
             "clockBreaks": [moment.isoformat() for moment in self.clock_breaks],
             "silentBrokers": {str(broker): count for broker, count in self.silent.items()},
+            "silentBrokersMore": self.silent_more,
             "skippedFiles": [{"name": file.name, "why": file.why} for file in self.skipped],
             "samplesOfGroups": self.with_groups,
             "metricsCoverage": round(self.reported, 4),
@@ -130,6 +132,7 @@ def report(lake: Lake, cluster_id: str, window: timedelta, now: datetime) -> Qua
         left_out=Counter(batch.run_id for batch in linked.dropped),
         clock_breaks=linked.breaks,
         silent=dict(sorted(silent.items())),
+        silent_more=max((batch.missing_more for batch in linked.batches), default=0),
         skipped=(*found.skipped, *groups.skipped, *metrics.skipped),
         with_groups=len(used.intersection((batch.run_id, batch.sequence) for batch in groups.batches())),
         reported=_reported([batch.sampled_at for batch in metrics.batches() if batch.rows], times),

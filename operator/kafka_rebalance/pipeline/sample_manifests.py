@@ -27,28 +27,37 @@ _STAMP_LENGTH = len("20260131T235959.000000Z")
 _NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{32}\.json")
 READERS = 16
 """Threads that read files of the lake."""
+_MOST_NAMED = 20
+"""How many missing brokers of a sample are named. Servers may claim replicas on any number of brokers."""
+_MOST_BYTES = 32 << 20
+"""Of a manifest that is read: that of a merged file has at most about 21 MB."""
 _AHEAD = "it is from the future: set the clock of the sampler's machine"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
-    """One sample in a file. Samples of version 1 are all of the run ""; the time is their sequence."""
+    """One sample in a file. Samples of version 1 are all of the run ""; the time is their sequence.
+
+    ``missing_brokers`` did not answer, and ``missing_more`` beside these.
+    """
 
     sampled_at: datetime
     run_id: str
     sequence: int
     rows: int
     missing_brokers: tuple[int, ...] = ()
+    missing_more: int = 0
 
     def to_document(self) -> dict[str, Any]:
         """In a manifest."""
-        return {
+        document = {
             "sampledAt": self.sampled_at.isoformat(),
             "runId": self.run_id,
             "sequence": self.sequence,
             "rows": self.rows,
             "missingBrokers": self.missing_brokers,
         }
+        return document | ({"missingMore": self.missing_more} if self.missing_more else {})
 
     @staticmethod
     def from_document(document: Mapping[str, Any]) -> "StoredBatch":
@@ -59,6 +68,7 @@ class StoredBatch:
             sequence=document.get("sequence", round(parse_aware(document["sampledAt"]).timestamp() * 1e6)),
             rows=document["rows"],
             missing_brokers=tuple(document["missingBrokers"]),
+            missing_more=document.get("missingMore", 0),
         )
 
 
@@ -101,7 +111,7 @@ class Manifest:
     def from_json(data: bytes, name: str, table: LakeTable = SAMPLES) -> "Manifest":
         """The reverse. Raises ValueError with the reason if this version cannot read it."""
         try:
-            document = json.loads(data)
+            document = parse_manifest(data)
             version = document["schemaVersion"]
             if version not in table.readable:
                 raise ValueError(
@@ -152,7 +162,9 @@ def write_batch(lake_uri: str, batch: SampleBatch, permit: Callable[[int], None]
     """
     lake = Lake.open(lake_uri)
     moment = batch.sampled_at.astimezone(UTC)
-    stored = StoredBatch(moment, batch.run_id, batch.sequence, len(batch.rows), tuple(batch.missing_brokers))
+    missing = batch.missing_brokers
+    more = max(0, len(missing) - _MOST_NAMED)
+    stored = StoredBatch(moment, batch.run_id, batch.sequence, len(batch.rows), missing[:_MOST_NAMED], more)
     files = [_packed(batch.cluster_id, batch.rows, stored)]
     if batch.commits:
         files.append(_packed(batch.cluster_id, batch.commits, replace(stored, rows=len(batch.commits)), OFFSETS))
@@ -274,13 +286,33 @@ def read(lake: Lake, names: Iterable[str], table: LakeTable = SAMPLES) -> tuple[
 
     def one(name: str) -> Manifest | Skipped:
         try:
-            return Manifest.from_json(lake.read(name), name, table)
+            return Manifest.from_json(read_manifest(lake, name), name, table)
         except (ValueError, OSError) as error:
             return Skipped(name, str(error) or type(error).__name__)
 
     with ThreadPoolExecutor(READERS) as pool:
         found = list(pool.map(one, names))
     return [m for m in found if isinstance(m, Manifest)], [s for s in found if isinstance(s, Skipped)]
+
+
+def read_manifest(lake: Lake, name: str) -> bytes:
+    """The bytes of a manifest. Raises ValueError if it is too large."""
+    data = lake.read(name, _MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ValueError(f"the manifest is larger than {_MOST_BYTES >> 20} MiB")
+    return data
+
+
+def parse_manifest(data: bytes) -> Any:
+    """The content of a manifest. Of long lists of missing brokers, which were stored once, the beginning is kept."""
+    return json.loads(data, object_hook=_shortened)
+
+
+def _shortened(document: dict[str, Any]) -> dict[str, Any]:
+    missing = document.get("missingBrokers", ())
+    if len(missing) <= _MOST_NAMED:
+        return document
+    return document | {"missingBrokers": missing[:_MOST_NAMED], "missingMore": len(missing) - _MOST_NAMED}
 
 
 def replaced_by(manifests: Iterable[Manifest]) -> set[str]:

@@ -18,7 +18,15 @@ from typing import Any
 
 from kafka_rebalance.pipeline.lake import Lake, stamp
 from kafka_rebalance.pipeline.run_chain import Chain
-from kafka_rebalance.pipeline.sample_manifests import READERS, Skipped, StoredBatch, parse_aware, stamp_of
+from kafka_rebalance.pipeline.sample_manifests import (
+    READERS,
+    Skipped,
+    StoredBatch,
+    parse_aware,
+    parse_manifest,
+    read_manifest,
+    stamp_of,
+)
 from kafka_rebalance.storage.locations import path_segment
 
 HOUR = timedelta(hours=1)
@@ -111,7 +119,7 @@ class StoredHour:
     def from_json(data: bytes) -> "StoredHour":
         """The reverse. Raises ValueError if this version cannot read it."""
         try:
-            found = json.loads(data)
+            found = parse_manifest(data)
             if found["version"] != VERSION:
                 raise ValueError(f"it is of version {found['version']!r}, this program reads {VERSION}")
             inputs = HourInputs(
@@ -155,7 +163,7 @@ def read_hours(lake: Lake, cluster_id: str, start: datetime, end: datetime) -> l
 def read_hour(lake: Lake, name: str) -> StoredHour | None:
     """What a manifest names; None if it is gone, or this version cannot read it."""
     try:
-        return StoredHour.from_json(lake.read(name))
+        return StoredHour.from_json(read_manifest(lake, name))
     except (ValueError, FileNotFoundError):
         return None
 

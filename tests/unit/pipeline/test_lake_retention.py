@@ -94,6 +94,15 @@ class TestMerge:
         assert found(tmp_path).manifests[0].rows == 600_004
         assert pool.max_memory() < 30 << 20
 
+    def test_a_merged_file_has_a_manifest_that_can_be_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It names each sample; of very many small samples there are several files."""
+        monkeypatch.setattr(lake_retention, "MOST_BATCHES", 2)
+        write(tmp_path, -50, -40, -30, -20, -10)
+        assert tidy(Lake.open(str(tmp_path)), "c1", NOW, None) == Tidied(4, 2, 0)
+        assert len(found(tmp_path).batches()) == 5
+
     def test_again_changes_nothing(self, tmp_path: Path) -> None:
         """One file of a day is not merged with itself."""
         write(tmp_path, -30, -20)

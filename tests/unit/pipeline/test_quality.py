@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from tests.unit.pipeline.test_sample_manifests import DAY, LATER, MOMENT, batch, commits_of
 
 from kafka_rebalance.cli.commands.pipeline_command import pipeline
+from kafka_rebalance.cli.tables.quality_lines import quality_lines
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.metrics_reader import MetricPiece, store_metrics
 from kafka_rebalance.pipeline.metrics_schema import MetricRow
@@ -47,6 +48,13 @@ class TestReport:
         """A broker with the number of samples that it is missing in."""
         assert found.silent == {3: 2}
         assert ["damaged" in each.why for each in found.skipped] == [True]
+
+    def test_of_many_silent_brokers_some_are_named(self, lake: Path) -> None:
+        """And the number of the others in one sample."""
+        write_batch(str(lake), batch(MOMENT + minutes(5.5), missing=tuple(range(100, 150)), sequence=99))
+        found = report(Lake.open(str(lake)), "c1", DAY, LATER)
+        assert (found.silent, found.silent_more) == ({3: 2} | dict.fromkeys(range(100, 120), 1), 30)
+        assert "  brokers    up to 30 others did not answer in a sample" in list(quality_lines(found))
 
     def test_samplers_at_the_same_time_are_told(self, lake: Path) -> None:
         """The second one is left out; it may have another clock."""

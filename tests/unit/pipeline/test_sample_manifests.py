@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -72,6 +73,14 @@ class TestWriting:
             "replaces": [],
         }
 
+    def test_of_many_brokers_that_did_not_answer_the_first_are_named(self, tmp_path: Path) -> None:
+        """Brokers may claim replicas on any number of others, in each of the samples of a merged file."""
+        write_batch(str(tmp_path), batch(missing=tuple(range(100_000))))
+        (path,) = tmp_path.glob("manifests/cluster=c1/*/*")
+        assert path.stat().st_size < 2000
+        (stored,) = found(tmp_path).batches()
+        assert (stored.missing_brokers, stored.missing_more) == (tuple(range(20)), 99_980)
+
     def test_the_same_moment_twice_is_two_files(self, tmp_path: Path) -> None:
         """Raw data is never overwritten."""
         first, second = (write_batch(str(tmp_path), batch()) for _ in range(2))
@@ -141,6 +150,14 @@ class TestReading:
         assert inside.manifests == (kept, skewed)
         assert [(each.name, "from the future" in each.why) for each in inside.skipped] == [(ahead.name, True)]
 
+    def test_of_a_long_list_of_missing_brokers_only_the_beginning_is_kept(self, tmp_path: Path) -> None:
+        """Such lists were stored once; a stored hour has the same as the samples that it was made of."""
+        manifest = write_batch(str(tmp_path), batch(missing=(0,)))
+        text = (tmp_path / manifest.name).read_text()
+        (tmp_path / manifest.name).write_text(re.sub(r"\[\s+0\s+\]", str(list(range(50))), text))
+        (stored,) = found(tmp_path).batches()
+        assert (stored.missing_brokers, stored.missing_more) == (tuple(range(20)), 30)
+
     def test_other_clusters_are_not_mixed_in(self, tmp_path: Path) -> None:
         """A lake can have several clusters."""
         write_batch(str(tmp_path), batch())
@@ -178,8 +195,9 @@ class TestReading:
             (lambda text: "{}", "not a manifest of samples"),
             (lambda text: text[:20], "not a manifest of samples"),
             (lambda text: text.replace("+00:00", ""), "a time without a zone"),
+            (lambda text: text + " " * (32 << 20), "the manifest is larger than 32 MiB"),
         ],
-        ids=["newer", "empty", "truncated", "no zone"],
+        ids=["newer", "empty", "truncated", "no zone", "large"],
     )
     def test_a_manifest_that_cannot_be_read_costs_only_its_file(self, tmp_path: Path, change: object, why: str) -> None:
         """The rest of the lake is used; the message names the file."""

@@ -34,6 +34,8 @@ def _lines(found: "QualityReport") -> Iterator[str]:
         yield f"  clock      {time_text(moment)}: a run began before the previous one ended; no rate across it"
     for broker, count in found.silent.items():
         yield f"  broker     {broker} did not answer in {count} samples"
+    if found.silent_more:
+        yield f"  brokers    up to {found.silent_more} others did not answer in a sample"
     hint = "" if found.with_groups or found.reported else ": bytes out are unknown; permit Describe on all groups"
     yield f"  groups     {found.with_groups} of {found.samples} samples have what consumer groups committed{hint}"
     if found.reported:

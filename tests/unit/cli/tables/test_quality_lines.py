@@ -13,7 +13,7 @@ SHOWN = "\\x1b]0;x\\x07\\n"
 
 
 def report(cluster_id, skipped, model):
-    return QualityReport(cluster_id, None, None, 0, None, (), {}, {}, (), {}, skipped, 0, 0.0, model)
+    return QualityReport(cluster_id, None, None, 0, None, (), {}, {}, (), {}, 0, skipped, 0, 0.0, model)
 
 
 def test_names_of_others_control_no_terminal():
