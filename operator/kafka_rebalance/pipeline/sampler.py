@@ -7,6 +7,7 @@ down have no sizes, a partition without a leader has no offsets.
 import asyncio
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,11 @@ CLOCK_STEP = timedelta(minutes=5)
 """If the clock was set by more than this, a new run begins, so that times are true again."""
 CONFIGS_SECONDS = 3600.0
 """How long it is believed which topics are compacted or tiered."""
+MOST_COMMITS = 1_000_000
+"""Committed offsets of all groups in a sample; one of a group with a long name counts for several."""
+MOST_GROUPS = 1_000
+"""Groups that have committed offsets of one partition: Spark looks for each group in the list of the sample before."""
+_LONG_NAME = 256
 _CLEANUP = "cleanup.policy"
 _TIERED = "remote.storage.enable"
 
@@ -104,6 +110,8 @@ class Sampler:
         answered: float,
     ) -> SampleBatch:
         sampled_at, run_id, sequence, cluster_id = common
+        if not isinstance(commits, str):
+            commits = _too_many(commits) or commits
         expected = {*brokers, *(broker for state in partitions.values() for broker in state.replicas)}
         return SampleBatch(
             sampled_at=sampled_at,
@@ -194,6 +202,18 @@ class Sampler:
                     isr=tuple(sorted(state.isr)),
                     whole_log=self._whole.get(tp.topic),
                 )
+
+
+def _too_many(commits: _Commits) -> str:
+    """Why these are not sampled; empty if they are. Anyone with a user of the cluster may make up groups."""
+    total = sum(len(committed) * (1 + len(group) // _LONG_NAME) for group, committed in commits.offsets.items())
+    if total > MOST_COMMITS:
+        return f"they have {total} committed offsets, more than the limit of {MOST_COMMITS}"
+    groups = Counter(tp for committed in commits.offsets.values() for tp in committed)
+    for tp, number in groups.most_common(1):
+        if number > MOST_GROUPS:
+            return f"{number} of them have committed offsets of {tp}, more than the limit of {MOST_GROUPS}"
+    return ""
 
 
 def _commits(

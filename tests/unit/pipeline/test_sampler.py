@@ -19,6 +19,7 @@ from kafka_rebalance.kafka.ports import (
     OffsetRange,
 )
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.pipeline import sampler
 from kafka_rebalance.pipeline.commits_schema import CommitRow
 from kafka_rebalance.pipeline.sampler import Sampler
 from kafka_rebalance.pipeline.schema import SampleRow
@@ -246,6 +247,33 @@ class TestCommits:
         cluster.answer = Permanent("KafkaAuthorizationFailed", "not allowed to list groups")
         batch = await sampler_of_groups(cluster).sample()
         assert (batch.commits, batch.commits_missing) == ((), "not allowed to list groups")
+        assert len(batch.rows) == 8
+
+    @pytest.mark.parametrize(
+        ("commits", "offsets", "groups", "why"),
+        [
+            ({"g": (A0, A1), "h": (A0,)}, 3, 2, ""),
+            ({"g": (A0, A1), "h": (A0,)}, 2, 2, "they have 3 committed offsets, more than the limit of 2"),
+            ({"g" * 600: (A0, A1)}, 3, 2, "they have 6 committed offsets, more than the limit of 3"),
+            ({"g": (A0, A1), "h": (A0,)}, 3, 1, "2 of them have committed offsets of a-0, more than the limit of 1"),
+        ],
+        ids=["within the limits", "offsets", "long names", "groups"],
+    )
+    async def test_too_many_are_not_sampled(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        commits: dict[str, tuple[TopicPartition, ...]],
+        offsets: int,
+        groups: int,
+        why: str,
+    ) -> None:
+        """Spark computes with each of them, and the Job is for all clusters. The sample is taken, and says why."""
+        monkeypatch.setattr(sampler, "MOST_COMMITS", offsets)
+        monkeypatch.setattr(sampler, "MOST_GROUPS", groups)
+        cluster = Consumed(Clocks())
+        cluster.answer = Answers({group: dict.fromkeys(of, 15) for group, of in commits.items()}, {})
+        batch = await sampler_of_groups(cluster).sample()
+        assert (batch.commits_missing, batch.commits == ()) == (why, why != "")
         assert len(batch.rows) == 8
 
     async def test_are_not_read_unless_asked_for(self) -> None:
