@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet
 
+from kafka_rebalance.pipeline.job_turns import TURNS
 from kafka_rebalance.pipeline.lake import Lake, named_in
 from kafka_rebalance.pipeline.lake_tables import TABLES, LakeTable
 from kafka_rebalance.pipeline.sample_manifests import (
@@ -100,6 +101,37 @@ def merge(lake: Lake, cluster_id: str, now: datetime) -> Iterator[Tidied]:
             for group in list(_groups(lake, cluster_id, day, now - SETTLED, table)):
                 _merge(lake, cluster_id, group, table)
                 yield Tidied(len(group), 1, 0)
+
+
+def forget_models(lake: Lake, now: datetime) -> int:
+    """Delete the load models of clusters without samples and windows, and their turns; returns the number of clusters.
+
+    Only what was written before ``UNUSED``. Durations remain: they are learnt from runs.
+    """
+    tables = (*(table.manifests for table in TABLES), PLACES[0])
+    used = {
+        path_segment(cluster_id)
+        for cluster_id in kept_clusters(lake)
+        if any(lake.names(f"{place}/cluster={path_segment(cluster_id)}") for place in tables)
+    }
+    places = {"models": "", **{f"{TURNS}/{job}": "cluster=" for job in lake.names(TURNS)}}
+    forgotten = set[str]()
+    for place, prefix in places.items():
+        for name in lake.names(place):
+            if name.removeprefix(prefix) not in used and _forget_old(lake, f"{place}/{name}", now - UNUSED):
+                forgotten.add(name.removeprefix(prefix))
+    return len(forgotten)
+
+
+def _forget_old(lake: Lake, directory: str, before: datetime) -> bool:
+    """Whether files were deleted, with the directory if it has no others."""
+    files = lake.files(directory)
+    old = [name for name, at in files if at < before and not name.endswith("/durations.json")]
+    if len(old) == len(files):
+        lake.delete_directory(directory)
+    for name in old:
+        lake.delete(name)
+    return bool(old)
 
 
 def forget_runs(lake: Lake, now: datetime) -> int:

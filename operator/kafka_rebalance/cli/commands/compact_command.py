@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--retention",
     type=duration(minimum=3600),
     default=None,
-    help="Delete samples that are older, and the steps of old runs. [default: none]",
+    help="Delete samples that are older, the steps of old runs, and unused load models. [default: none]",
 )
 @click.option(
     "--windows-retention",
@@ -59,6 +59,7 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
 
         failed = each_cluster(chosen, expire)
         runs = lake_retention.forget_runs(opened, now) if keep else 0
+        models = lake_retention.forget_models(opened, now) if keep else 0
         left = sweep(opened, datetime.now(UTC))
         turns = JobTurns(opened, "compact")
         waiting = {cluster_id: lake_retention.merge(opened, cluster_id, now) for cluster_id in turns.in_order(done)}
@@ -80,7 +81,7 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
                 failed.append(cluster_id)
                 del waiting[cluster_id]
         if keep:
-            say(f"deleted the steps of {runs} runs")
+            say(f"deleted the steps of {runs} runs, and the load models of {models} clusters")
         say(f"deleted {left} files that killed writers had left")
     if failed:
         message = f"the files of {len(failed)} of {len(chosen)} clusters were not tidied: {', '.join(failed)}"

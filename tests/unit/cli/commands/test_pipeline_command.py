@@ -147,9 +147,34 @@ class TestCompact:
         result = CliRunner().invoke(pipeline, command, catch_exceptions=False)
         assert result.stdout.splitlines() == [
             "cluster c1: merged 2 files into 1, deleted 1",
-            "deleted the steps of 0 runs",
+            "deleted the steps of 0 runs, and the load models of 0 clusters",
             "deleted 1 files that killed writers had left",
         ]
+
+    def test_load_models_of_clusters_that_are_gone_go(self, tmp_path: Path) -> None:
+        """Servers may claim any number of cluster ids. Models of clusters with samples or windows are in use."""
+        now = datetime.now(UTC)
+        write_batch(str(tmp_path), SampleBatch(now, "sampled", (), run_id="a"))
+        (tmp_path / "window-manifests/cluster=windows/date=2026-01-01").mkdir(parents=True)
+        (tmp_path / "manifests/cluster=gone").mkdir(parents=True)
+        old, new = now - timedelta(days=91), now - timedelta(days=89)
+        for cluster, at in (("gone", old), ("new", new), ("sampled", old), ("windows", old)):
+            for name in (f"models/{cluster}/load-model.parquet", f"turns/windows/cluster={cluster}/began"):
+                (tmp_path / name).parent.mkdir(parents=True)
+                (tmp_path / name).touch()
+                os.utime(tmp_path / name, (at.timestamp(), at.timestamp()))
+        learnt = tmp_path / "models/gone/durations.json"
+        learnt.touch()
+        os.utime(learnt, (0, 0))
+        command = ["compact", "--lake", str(tmp_path)]
+        CliRunner().invoke(pipeline, command, catch_exceptions=False)
+        assert len(list(tmp_path.glob("models/*/load-model.parquet"))) == 4
+        done = CliRunner().invoke(pipeline, [*command, "--retention", "14d"], catch_exceptions=False)
+        assert "and the load models of 1 clusters" in done.stdout
+        kept = ["new", "sampled", "windows"]
+        assert sorted(path.parent.name for path in tmp_path.glob("models/*/load-model.parquet")) == kept
+        assert not (tmp_path / "turns/windows/cluster=gone").exists()
+        assert learnt.exists()
 
     @pytest.mark.parametrize("sampled", [True, False])
     def test_steps_of_clusters_without_a_recent_run_go(self, tmp_path: Path, sampled: bool) -> None:
