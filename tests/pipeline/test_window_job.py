@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +18,7 @@ from tests.pipeline.dirty_samples import DAY
 from tests.pipeline.test_job import model_of
 
 from kafka_rebalance.cli.commands.pipeline_command import pipeline
-from kafka_rebalance.errors import Refused
+from kafka_rebalance.errors import Permanent, Refused
 from kafka_rebalance.pipeline import job, window_stream
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.lake_retention import SETTLED, tidy
@@ -179,6 +180,25 @@ class TestModelFromWindows:
         assert len(store_windows(spark, str(tmp_path), CLUSTER, DAY, NOW).written) == 1
         outcome, again = built(spark, tmp_path)
         assert (outcome.stored_hours, again) == (3, found)
+
+
+class TestRoom:
+    def test_a_lake_that_is_nearly_full_gets_no_windows(
+        self, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The space is for samples. The hour is stored when there is room for it."""
+        samples = Samples()
+        for at in range(900, 2 * 3600, 600):
+            samples.leader(at, "t", 0, at, at * 1000)
+        samples.write(tmp_path)
+        used = sum(size for _, size in Lake.open(str(tmp_path)).sizes())
+        usage = shutil.disk_usage("/")
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(total=(used + 100) * 16 // 15 + 16))
+        with pytest.raises(Permanent, match="leaves a 16th of its volume"):
+            store_windows(spark, str(tmp_path), CLUSTER, DAY, NOW)
+        assert not list(tmp_path.glob("window*/*/*/*"))
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(total=1 << 30))
+        assert len(store_windows(spark, str(tmp_path), CLUSTER, DAY, NOW).written) == 1
 
 
 class TestAgain:

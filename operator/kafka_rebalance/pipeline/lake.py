@@ -66,6 +66,12 @@ class Lake:
         infos = (info for info in self.filesystem.get_file_info(selector) if info.is_file)
         return [(info.path.removeprefix(f"{self.root}/"), info.mtime) for info in infos]
 
+    def sizes(self) -> list[tuple[str, int]]:
+        """All files of the lake, in no order, with their bytes."""
+        selector = pyarrow.fs.FileSelector(self.root, allow_not_found=True, recursive=True)
+        infos = (info for info in self.filesystem.get_file_info(selector) if info.is_file)
+        return [(info.path.removeprefix(f"{self.root}/"), info.size) for info in infos]
+
     def written_at(self, path: str) -> datetime | None:
         """By the clock of the store; None if there is no such file."""
         moment: datetime | None = self.filesystem.get_file_info(f"{self.root}/{path}").mtime

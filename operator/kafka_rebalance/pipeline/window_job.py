@@ -18,6 +18,7 @@ from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.lake_leftovers import UNFINISHED
 from kafka_rebalance.pipeline.sample_manifests import Skipped
 from kafka_rebalance.pipeline.stored_hours import HOUR, HourInputs, hour_of, publish_hour
+from kafka_rebalance.pipeline.windows_room import WindowsRoom
 from kafka_rebalance.storage.locations import hadoop_settings
 
 if TYPE_CHECKING:
@@ -38,9 +39,17 @@ class WindowsOutcome:
 
 
 def store_windows(
-    spark: "SparkSession", lake_uri: str, cluster_id: str, window: timedelta, now: datetime
+    spark: "SparkSession",
+    lake_uri: str,
+    cluster_id: str,
+    window: timedelta,
+    now: datetime,
+    room: WindowsRoom | None = None,
 ) -> WindowsOutcome:
-    """Store the windows of those hours of the last ``window`` that have ended and are not stored yet."""
+    """Store the windows of those hours of the last ``window`` that have ended and are not stored yet.
+
+    Raises Permanent (LakeUnusable) if the lake has not enough room for all. ``room``: what several clusters share.
+    """
     from kafka_rebalance.pipeline.rate_windows import STORED_COLUMNS, hours
     from kafka_rebalance.pipeline.sample_rows import open_samples
 
@@ -55,6 +64,8 @@ def store_windows(
     outcome = WindowsOutcome(cluster_id, tuple(wanted), len(cover.stored), len(chosen), cover.found.skipped)
     if not wanted:
         return outcome
+    room = room or WindowsRoom(lake)
+    room.take(0)
     files = cover.files(chosen)
     unfinished = f"{UNFINISHED}/{uuid.uuid4().hex}"
     rows = hours(open_samples(spark, lake, cover, files), cover.linked.breaks)
@@ -66,6 +77,7 @@ def store_windows(
             inputs = HourInputs.of(cluster_id, hour, cover.linked, cover.found.skipped, STORED_COLUMNS)
             used = cover.files(inputs.batches)
             data = _one_file(lake, f"{unfinished}/hour={number}", tuple(STORED_COLUMNS))
+            room.take(len(data))
             publish_hour(lake, inputs, data, (manifest.sha256 for manifest in used))
     finally:
         lake.delete_directory(unfinished)

@@ -14,6 +14,7 @@ from kafka_rebalance.model.load_artifact import CLOCK_SKEW
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.sample_rows import literal
 from kafka_rebalance.pipeline.window_job import WindowsOutcome, store_windows
+from kafka_rebalance.pipeline.windows_room import WindowsRoom
 from kafka_rebalance.storage.locations import hadoop_settings
 
 if TYPE_CHECKING:
@@ -48,10 +49,12 @@ def follow(
         rows = batch.groupBy("cluster").min("hour").collect()  # one for each cluster
         since = {unquote(unquote(row["cluster"])): datetime.fromtimestamp(row["min(hour)"], UTC) for row in rows}
 
+        room = WindowsRoom(lake)
+
         def of_cluster(cluster_id: str) -> None:
             now = datetime.now(UTC)
             window = now - since[cluster_id] + CONTEXT
-            stored(store_windows(batch.sparkSession, lake_uri, cluster_id, window, now))
+            stored(store_windows(batch.sparkSession, lake_uri, cluster_id, window, now, room))
 
         for_each(list(since), of_cluster)
 

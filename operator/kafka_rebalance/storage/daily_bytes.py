@@ -11,6 +11,7 @@ import json
 import shutil
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from kafka_rebalance.storage.locations import Location, path_segment, read_whole, write_whole
 
@@ -23,11 +24,16 @@ _MOST_SHARE = 2 << 30
 
 def daily_share(location: Location) -> int:
     """The bytes that the samples of one namespace may have a day, by the size of the volume of the lake."""
-    if location.filesystem.type_name != "local":
-        return _MOST_SHARE
-    root = Path(location.root)
-    there = next(place for place in (root, *root.parents) if place.is_dir())
-    return min(_MOST_SHARE, shutil.disk_usage(there).total // _VOLUME_SHARE)
+    volume = volume_bytes(location.filesystem, location.root)
+    return _MOST_SHARE if volume is None else min(_MOST_SHARE, volume // _VOLUME_SHARE)
+
+
+def volume_bytes(filesystem: Any, root: str) -> int | None:
+    """The size of the volume that this directory is or will be on; None of an object store."""
+    if filesystem.type_name != "local":
+        return None
+    there = next(place for place in (Path(root), *Path(root).parents) if place.is_dir())
+    return shutil.disk_usage(there).total
 
 
 def written_bytes(location: Location, what: str, namespace: str, day: date) -> int:

@@ -43,6 +43,7 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
     from kafka_rebalance.pipeline.job_turns import JobTurns
     from kafka_rebalance.pipeline.lake import Lake, chosen_clusters
     from kafka_rebalance.pipeline.lake_leftovers import sweep
+    from kafka_rebalance.pipeline.windows_room import trim
 
     keep, keep_windows = (None if s is None else timedelta(seconds=s) for s in (retention, windows_retention))
     now = datetime.now(UTC)
@@ -61,6 +62,7 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
         runs = lake_retention.forget_runs(opened, now) if keep else 0
         models = lake_retention.forget_models(opened, now) if keep else 0
         left = sweep(opened, datetime.now(UTC))
+        trimmed = trim(opened) if keep_windows and not clusters else 0
         turns = JobTurns(opened, "compact")
         waiting = {cluster_id: lake_retention.merge(opened, cluster_id, now) for cluster_id in turns.in_order(done)}
 
@@ -82,6 +84,8 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
                 del waiting[cluster_id]
         if keep:
             say(f"deleted the steps of {runs} runs, and the load models of {models} clusters")
+        if trimmed:
+            say(f"deleted the windows of {trimmed} hours, because the lake had too little of its volume left")
         say(f"deleted {left} files that killed writers had left")
     if failed:
         message = f"the files of {len(failed)} of {len(chosen)} clusters were not tidied: {', '.join(failed)}"

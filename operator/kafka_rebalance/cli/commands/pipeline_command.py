@@ -120,6 +120,7 @@ def windows_command(
     from kafka_rebalance.pipeline.job_turns import JobTurns
     from kafka_rebalance.pipeline.lake import Lake, chosen_clusters
     from kafka_rebalance.pipeline.window_job import store_windows
+    from kafka_rebalance.pipeline.windows_room import WindowsRoom
 
     with lake_store(lake):
         turns = JobTurns(Lake.open(lake), "windows")
@@ -141,9 +142,11 @@ def windows_command(
                 raise Refused(Reason.NO_SAMPLES, f"no windows for {len(left_out)} clusters: {', '.join(left_out)}")
             return
 
+        room = WindowsRoom(Lake.open(lake))
+
         def store(cluster_id: str) -> None:
             with job_progress(spark, f"cluster {cluster_id}"):
-                outcome = store_windows(spark, lake, cluster_id, timedelta(seconds=window), datetime.now(UTC))
+                outcome = store_windows(spark, lake, cluster_id, timedelta(seconds=window), datetime.now(UTC), room)
             _report_windows(outcome)
 
         failed = each_cluster(chosen, store, begin=turns.begin, usable=usable)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from kafka_rebalance.pipeline import lake_retention
 from kafka_rebalance.pipeline.lake import Lake, clusters
 from kafka_rebalance.pipeline.sample_manifests import write_batch
 from kafka_rebalance.pipeline.schema import SampleBatch
+from kafka_rebalance.pipeline.stored_hours import HourInputs, publish_hour
 from kafka_rebalance.printable_text import is_printable
 
 
@@ -150,6 +152,19 @@ class TestCompact:
             "deleted the steps of 0 runs, and the load models of 0 clusters",
             "deleted 1 files that killed writers had left",
         ]
+
+    def test_windows_that_fill_the_volume_go(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Before anything is merged, and only if stored windows may be deleted."""
+        write_batch(str(tmp_path), SampleBatch(datetime.now(UTC), "c1", (), run_id="a"))
+        hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+        publish_hour(Lake.open(str(tmp_path)), HourInputs("c1", hour, (), (), (), (), ()), bytes(100_000), ())
+        usage = shutil.disk_usage("/")._replace(total=100_000)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+        command = ["compact", "--lake", str(tmp_path)]
+        for options, left in (([], 1), (["--windows-retention", "60d"], 0)):
+            done = CliRunner().invoke(pipeline, [*command, *options], catch_exceptions=False)
+            assert len(list(tmp_path.glob("windows/*/*/*"))) == left
+        assert "deleted the windows of 1 hours, because the lake had too little of its volume left" in done.stdout
 
     def test_load_models_of_clusters_that_are_gone_go(self, tmp_path: Path) -> None:
         """Servers may claim any number of cluster ids. Models of clusters with samples or windows are in use."""
