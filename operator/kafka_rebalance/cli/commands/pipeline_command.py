@@ -55,19 +55,26 @@ def pipeline() -> None:
     show_default=True,
     help="Read what consumer groups have committed, for bytes out. Takes Describe on groups.",
 )
+@click.option(
+    "--limit-as",
+    metavar="NAME",
+    help="Count the bytes as those of NAME, which may write a 32nd of the volume a day. [default: no limit]",
+)
 @cluster_id_option
 def sample_command(
     connection: ConnectionSettings,
     lake: str,
     interval: int,
     count: int,
+    limit_as: str | None,
     cluster_id: str | None,
     *,
     consumer_groups: bool,
 ) -> None:
     """Write the sizes and offsets of all partitions of a live cluster to a lake."""
     require_extra("pyarrow")
-    asyncio.run(_sample(connection, lake, interval, count, cluster_id, consumer_groups=consumer_groups))
+    sampling = _sample(connection, lake, interval, count, cluster_id, limit_as, consumer_groups=consumer_groups)
+    asyncio.run(sampling)
 
 
 @pipeline.command("windows")
@@ -293,6 +300,7 @@ async def _sample(
     interval: float,
     count: int,
     cluster_id: str | None,
+    limit_as: str | None,
     *,
     consumer_groups: bool,
 ) -> None:
@@ -302,7 +310,7 @@ async def _sample(
     admin = connect(connection)
     sampler = Sampler(admin, consumer_groups=consumer_groups)
     try:
-        await _sample_regularly(lambda: _one(sampler, lake, cluster_id), interval, count)
+        await _sample_regularly(lambda: _one(sampler, lake, cluster_id, limit_as), interval, count)
     finally:
         await admin.close()
 
@@ -327,14 +335,15 @@ async def _sample_regularly(take: Callable[[], Any], interval: float, count: int
         raise last
 
 
-async def _one(sampler: Any, lake: str, cluster_id: str | None = None) -> None:
+async def _one(sampler: Any, lake: str, cluster_id: str | None = None, limit_as: str | None = None) -> None:
     from kafka_rebalance.pipeline.sample_manifests import write_batch
     from kafka_rebalance.storage.locations import store_failed, without_credentials
 
     batch = await sampler.sample()
     check_cluster(batch.cluster_id, cluster_id)
     try:
-        manifest = await asyncio.to_thread(write_batch, lake, batch)
+        permit = partial(_claim, lake, limit_as) if limit_as else None
+        manifest = await asyncio.to_thread(write_batch, lake, batch, permit)
     except OSError as error:
         raise store_failed(f"the sample was not stored in {without_credentials(lake)}", error) from error
     missing = f", no answer from brokers {', '.join(map(str, batch.missing_brokers))}" if batch.missing_brokers else ""
@@ -347,6 +356,21 @@ async def _one(sampler: Any, lake: str, cluster_id: str | None = None) -> None:
             err=True,
         )
     say(f"{batch.sampled_at:%H:%M:%S} cluster {batch.cluster_id}: {manifest.rows} rows, {size}{missing}")
+
+
+def _claim(lake: str, name: str, count: int) -> None:
+    """Count the bytes of a sample. Transient (DailyLimit) if they are more than ``name`` has left that day."""
+    from kafka_rebalance.storage.daily_bytes import claim_bytes, daily_share
+    from kafka_rebalance.storage.locations import open_location
+
+    location = open_location(lake)
+    most = daily_share(location)
+    if not claim_bytes(location, "samplers", name, datetime.now(UTC).date(), count, most):
+        raise Transient(
+            Reason.DAILY_LIMIT,
+            f"the samples of {name} have reached the limit of {most / 2**20:.0f} MiB a day: use a longer --interval. "
+            "Sampling continues after midnight UTC",
+        )
 
 
 pipeline.add_command(compact)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,30 @@ class TestStore:
         await _sample_regularly(lambda: next(takes)(), interval=0.001, count=2)
         said = capsys.readouterr().err
         assert said == f"no sample (LakeUnusable): the sample was not stored in {tmp_path} (Not a directory)\n"
+
+
+class TestDailyLimit:
+    async def test_a_sampler_does_not_fill_the_lake_of_all(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Brokers may claim any number of replicas, and any cluster id: what counts is the name of the sampler."""
+        clusters = itertools.count()
+
+        async def take(name: str | None) -> None:
+            cluster = _Denied()
+            cluster.cluster_id = f"c{next(clusters)}"
+            await _one(cluster, str(tmp_path), None, name)
+
+        await take(None)
+        each = sum(size for _, size in Lake.open(str(tmp_path)).sizes())
+        usage = shutil.disk_usage("/")._replace(total=32 * each * 5 // 2)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+        capsys.readouterr()
+        for name, stored in (("a", 2), ("b", 2), (None, 10)):
+            await _sample_regularly(partial(take, name), interval=0.001, count=10)
+            said = capsys.readouterr()
+            assert said.out.count("0 rows") == stored
+            assert said.err.count("no sample (DailyLimit): the samples of") == 10 - stored
 
 
 class _Denied:
