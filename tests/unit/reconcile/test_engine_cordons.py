@@ -7,6 +7,7 @@ import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.unit.reconcile.origin_runs import FAST
+from tests.unit.reconcile.renamed_resources import Renamed
 
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
@@ -273,4 +274,43 @@ async def test_a_call_without_an_answer_to_a_broker_that_dies(edit):
     await rounds(operator, 3)
     await Brokers.alter_broker_configs(kafka, kafka.held)
     await rounds(operator, 30)
+    assert kafka.cordoned == []
+
+
+@pytest.mark.parametrize("planned", [True, False])
+async def test_of_a_resource_that_takes_a_run_over_before_its_own_begins(monkeypatch, planned):
+    """It goes on with another run, whose end removes the cordon. It may be deleted before that has a plan."""
+    kafka = Brokers(range(1, 7), t=[[1, 2, 4]] * 12)
+    operator = Renamed(kafka)
+    operator.apply(throttle=FAST, brokers={"include": [1, 2, 5]}, execution={"parallelPartitionCount": 1})
+    await operator.until_true(lambda: any(4 not in held for held in kafka.lists("t")))
+    create, full = operator.kube.create_config_map, [True]
+
+    async def refuse(body):
+        if full and body["metadata"]["name"].startswith("origins"):
+            raise Transient("ApiServerError", "exceeded quota")
+        return await create(body)
+
+    monkeypatch.setattr(operator.kube, "create_config_map", refuse)
+    operator.apply_another(throttle=FAST, brokers={"decommission": [4]}, priority=10, takesOver="r")
+    while not kafka.cordoned:
+        await operator.round()
+        kafka.arrive()
+    operator.delete()
+    for _ in range(10):
+        await operator.round()
+        kafka.arrive()
+    assert not operator.exists("r")
+    full.clear()
+    if planned:
+        kafka.slow = {3, 5, 6}
+        while not kafka.flying:
+            await operator.round()
+    assert kafka.cordoned == [4]
+    operator.delete_another()
+    kafka.slow = set()
+    for _ in range(90):
+        await operator.round()
+        kafka.arrive()
+    assert not operator.exists("new")
     assert kafka.cordoned == []

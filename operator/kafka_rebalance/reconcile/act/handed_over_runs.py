@@ -50,6 +50,11 @@ class HandedOverRuns:
             return []
         return [run for run in await self._stores.runs.list_all() if run.successor == uid]
 
+    async def own_cordons(self, uid: str) -> tuple[BrokerId, ...]:
+        """The brokers that the resource has cordoned for its own run, before others were handed over to it."""
+        own = await self._stores.runs.load(uid)
+        return own.cordoned if own is not None and own.open and own.cluster_id == self._cluster_id else ()
+
     async def use_up(self, runs: Iterable[Run]) -> None:
         """Record that the new resource has stored the origins of these runs. Its later runs inherit nothing."""
         for run in runs:
@@ -77,7 +82,8 @@ class HandedOverRuns:
         run = replace(run, plan_hash=plan.hash, planning_hash=desired.planning_hash, closed_at=None, outcome=None)
         # It has sent what any of them has sent, also if the first has sent nothing.
         started = min((run.started_at for run in taken if run.started_at is not None), default=None)
-        run = replace(run, started_at=started, last_success=None)
+        cordoned = tuple(sorted({*taken[0].cordoned, *await self.own_cordons(desired.uid)}))
+        run = replace(run, started_at=started, last_success=None, cordoned=cordoned)
         await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
         await self._stores.origins.replace(desired.uid, run.run_id, ())  # a record, even if there are no origins
         await self._stores.origins.append(desired.uid, run.run_id, origins)

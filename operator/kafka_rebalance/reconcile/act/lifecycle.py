@@ -159,6 +159,8 @@ class Lifecycle(RunRecords):
             # The ledger has what a way back could not remove: a cordon that is there now may be of others.
             cordoned = before.cordoned if before.open or before.outcome is RunOutcome.SUCCEEDED else ()
             run = replace(run, cordoned=cordoned, last_success=last_success)
+        elif before is None and planned.inherited_from:
+            run = replace(run, cordoned=await self._handed_over.own_cordons(uid))
         origins: Mapping[TopicPartition, Origin] = rebalance.record.origins if same else {}
         if before is not None and before.open and before.undo:
             await self._resources.clear_undo(rebalance)
