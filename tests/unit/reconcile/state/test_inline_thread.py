@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -63,16 +62,10 @@ async def test_namespaces_take_turns(turns, busy):
     assert done == ["a", "b", "first", "a", "a"]
 
 
-async def test_the_threads_of_the_event_loop_stay_free():
-    """Slow expressions for one KafkaConnection must not hold up the rounds of other clusters."""
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-    free = threading.Event()
-    slow = [asyncio.create_task(in_thread(partial(free.wait, 60), None)) for _ in range(3)]
-    await asyncio.sleep(0)
-    try:
-        async with asyncio.timeout(30):
-            assert await asyncio.to_thread(lambda: 7) == 7
-        assert not any(match.done() for match in slow)
-    finally:
-        free.set()
-        assert all(await asyncio.gather(*slow))
+async def test_the_threads_of_the_event_loop_stay_free(turns):
+    """Slow expressions must not hold up the rounds of other clusters."""
+    of_the_loop = await asyncio.to_thread(lambda: threading.current_thread())
+    prefix = of_the_loop.name.rpartition("_")[0]
+    for turn in (None, partial(turns.of, "a")):
+        name = await in_thread(lambda: threading.current_thread().name, turn)
+        assert name.rpartition("_")[0] != prefix
