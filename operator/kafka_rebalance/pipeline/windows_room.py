@@ -55,7 +55,7 @@ def trim(lake: Lake) -> int:
     windows: dict[str, list[tuple[str, int]]] = defaultdict(list)
     samples: dict[str, int] = defaultdict(int)
     for name, size in sorted(sizes):  # the oldest first
-        place, cluster = name.split("/")[:2]
+        place, cluster, *_ = (*name.split("/"), "")  # a file in the root is of no cluster
         if place == PLACES[1]:
             windows[cluster].append((name, size))
         elif place in {table.files for table in TABLES}:
