@@ -67,9 +67,17 @@ class Lake:
         return [(info.path.removeprefix(f"{self.root}/"), info.mtime) for info in infos]
 
     def sizes(self) -> list[tuple[str, int]]:
-        """All files of the lake, in no order, with their bytes."""
-        selector = pyarrow.fs.FileSelector(self.root, allow_not_found=True, recursive=True)
-        infos = (info for info in self.filesystem.get_file_info(selector) if info.is_file)
+        """All files of the lake, in no order, with their bytes.
+
+        Without directories in its root that may not be read, such as ``lost+found`` of a volume.
+        """
+        found = self.filesystem.get_file_info(pyarrow.fs.FileSelector(self.root, allow_not_found=True))
+        infos = [info for info in found if info.is_file]
+        for directory in found:
+            if not directory.is_file:
+                selector = pyarrow.fs.FileSelector(directory.path, allow_not_found=True, recursive=True)
+                with contextlib.suppress(PermissionError):
+                    infos += [info for info in self.filesystem.get_file_info(selector) if info.is_file]
         return [(info.path.removeprefix(f"{self.root}/"), info.size) for info in infos]
 
     def written_at(self, path: str) -> datetime | None:

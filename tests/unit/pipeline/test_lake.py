@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.fs
@@ -68,3 +69,26 @@ class TestPlaces:
         assert lakes.chosen_clusters(str(tmp_path), ()) == ["c1"]
         with pytest.raises(Refused, match="no samples of c9; clusters with samples: c1"):
             lakes.chosen_clusters(str(tmp_path), ("c9",))
+
+
+class _Forbidding:
+    """A file system with a directory that may not be read, as Arrow reports it to a user without rights."""
+
+    def __init__(self, forbidden: str) -> None:
+        self._files, self._forbidden = pyarrow.fs.LocalFileSystem(), forbidden
+
+    def get_file_info(self, selector: pyarrow.fs.FileSelector) -> list[pyarrow.fs.FileInfo]:
+        if selector.recursive and self._forbidden.startswith(selector.base_dir):
+            raise PermissionError(13, f"Cannot list directory '{self._forbidden}'")
+        found: list[pyarrow.fs.FileInfo] = self._files.get_file_info(selector)
+        return found
+
+
+def test_the_sizes_beside_what_a_volume_has_in_its_root(tmp_path: Path) -> None:
+    """The root of an ext4 volume has ``lost+found``, which only root may read."""
+    lake = lakes.Lake.open(str(tmp_path))
+    lake.write("samples/cluster=c/a.parquet", b"12")
+    lake.write("durations.json", b"1")
+    (tmp_path / "lost+found").mkdir()
+    limited = replace(lake, filesystem=_Forbidding(str(tmp_path / "lost+found")))
+    assert sorted(limited.sizes()) == [("durations.json", 1), ("samples/cluster=c/a.parquet", 2)]
