@@ -190,15 +190,14 @@ class BlobStore:
         """Delete shards that no index names, left by a writer that was killed; returns their number.
 
         The API server may still carry out the last request of that writer, with an index that names them. It refuses
-        it once the present index has a new version.
+        to replace an index that has a new version. Conflict if an index was written meanwhile.
         """
         kept = await self._live()
         shards = await self._kube.list_config_map_metadata({KIND_LABEL: f"{self._kind}-shard"})
         garbage = [shard for shard in shards if _shard_of(shard) not in kept]
         for name in sorted({_shard_of(shard)[0] for shard in garbage}):
             if name and (index := await self._kube.get_config_map(name)) is not None:
-                self._writes.note(index)
-                await self._writes.put(index)
+                await self._writes.renew(index)
         for shard in garbage:
             await self._kube.delete_config_map(shard["name"])
         return len(garbage)

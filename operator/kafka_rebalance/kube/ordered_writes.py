@@ -4,6 +4,7 @@ The API server may carry out a request after its client has given it up, also th
 leader any more. So each replacement and deletion names the version that it is for, and each write makes a new version.
 """
 
+import contextlib
 import secrets
 
 from kafka_rebalance.api.v1alpha1 import GROUP
@@ -24,8 +25,7 @@ class OrderedWrites:
     async def put(self, body: Json) -> None:
         """Create or replace. Conflict if something else was written meanwhile: the next call reads its version."""
         name = body["metadata"]["name"]
-        annotations = {**body["metadata"].get("annotations", {}), _WRITE: secrets.token_hex(8)}
-        body = {**body, "metadata": {**body["metadata"], "annotations": annotations}}
+        body = _marked(body)
         version = self._versions.pop(name, None) or await self._present_version(name)
         if version is None:
             written = await self._kube.create_config_map(body)
@@ -36,6 +36,16 @@ class OrderedWrites:
             except NotFound:
                 written = await self._kube.create_config_map(body)
         self._versions[name] = written["metadata"]["resourceVersion"]
+
+    async def renew(self, found: Json) -> None:
+        """Give what was read a new version, so that requests for the version of before are refused.
+
+        Conflict if something else was written since; no error if it is gone.
+        """
+        name = found["metadata"]["name"]
+        self._versions.pop(name, None)
+        with contextlib.suppress(NotFound):
+            await self._kube.replace_config_map(name, _marked(found))
 
     async def delete(self, name: str) -> None:
         """Delete that version. Conflict if something else was written meanwhile; no error if there is none."""
@@ -55,3 +65,8 @@ class OrderedWrites:
         found = await self._kube.get_config_map(name)
         version: str | None = None if found is None else found["metadata"]["resourceVersion"]
         return version
+
+
+def _marked(body: Json) -> Json:
+    annotations = {**body["metadata"].get("annotations", {}), _WRITE: secrets.token_hex(8)}
+    return {**body, "metadata": {**body["metadata"], "annotations": annotations}}

@@ -30,7 +30,10 @@ class WindowsRoom:
         self._free = None if volume is None else volume - volume // _LEFT - sum(size for _, size in lake.sizes())
 
     def take(self, count: int) -> None:
-        """Before so many bytes are stored. Permanent (LakeUnusable) if they are too many; then fewer may be stored."""
+        """Reserve this number of bytes; call it before they are stored.
+
+        Permanent (LakeUnusable) if there is less room. Then nothing is reserved, and fewer bytes can still be stored.
+        """
         if self._free is None:
             return
         if count > self._free:

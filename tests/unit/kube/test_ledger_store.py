@@ -121,3 +121,30 @@ async def test_an_index_that_is_written_late(kube, monkeypatch):
     with pytest.raises(Conflict):
         await replace(*late[0])
     assert await LedgerStore(kube).load("c") == SET
+
+
+async def test_an_index_that_is_written_while_unfinished_parts_are_deleted(kube, monkeypatch):
+    """What was read just before does not replace it."""
+    monkeypatch.setattr(blobs, "SHARD_BYTES", 40)
+    store = LedgerStore(kube)
+    await store.save("c", SET)
+
+    async def refuse(*_):
+        raise Transient("ApiServerUnreachable", "no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kube, "replace_config_map", refuse)
+        with pytest.raises(Transient):
+            await LedgerStore(kube).save("c", {"brokers": {"2": "60"}})
+    read = kube.get_config_map
+
+    async def overtaken(name):
+        found = await read(name)
+        kube.get_config_map = read
+        await store.save("c", EMPTY)
+        return found
+
+    kube.get_config_map = overtaken
+    with pytest.raises(Conflict):
+        await store.clean()
+    assert await LedgerStore(kube).load("c") == EMPTY

@@ -27,7 +27,7 @@ def volume(monkeypatch: pytest.MonkeyPatch, total: int) -> None:
 
 
 def made(lake: Lake, cluster_id: str, samples: int, windows: int) -> None:
-    """So many bytes of samples and of windows, these in ten hours."""
+    """Store samples of that many bytes, and windows of that many bytes in total, for ten hours."""
     lake.write(f"samples/cluster={cluster_id}/date=2026-03-01/a.parquet", bytes(samples))
     for number in range(10 if windows else 0):
         inputs = HourInputs(cluster_id, HOUR_0 + timedelta(hours=number), (), (), (), (), ("k",))

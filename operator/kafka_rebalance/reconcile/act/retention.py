@@ -108,12 +108,11 @@ async def _limited(runs: Iterable[Run], stores: Stores, there: Collection[str]) 
 
 async def clean_up(stores: Stores, kube: KubeObjects) -> None:
     """Remove what a killed operator left half written. Only before an engine runs: it may be writing."""
-    try:
-        await stores.plans.clean()
-        await stores.origins.clean()
-        await LedgerStore(kube).clean()
-    except RebalanceError as error:
-        log.warning("records left half written were not removed: %s", error.message)
+    for store in (stores.plans, stores.origins, LedgerStore(kube)):
+        try:
+            await store.clean()
+        except RebalanceError as error:
+            log.warning("records left half written were not removed: %s", error.message)
 
 
 async def sweep(stores: Stores, resources: Resources, clock: Clock) -> int:

@@ -171,10 +171,8 @@ class ThrottleLifecycle:
         except RebalanceError as error:
             log.warning("throttle %s: %s: %s", throttle.name, error.reason, error.message)
             again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS
-            care.problem, care.retry_at = (
-                without_traceback(error),
-                self._clock.monotonic() + max(again, _SOONEST_SECONDS),
-            )
+            care.problem = without_traceback(error)
+            care.retry_at = self._clock.monotonic() + max(again, _SOONEST_SECONDS)
         except Exception:
             log.exception("throttle %s: unexpected error", throttle.name)
             unexpected = Transient(Reason.INTERNAL_ERROR, UNEXPECTED)

@@ -4,10 +4,11 @@ import asyncio
 import logging
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
-from kafka_rebalance.kube.api_errors import Forbidden
+from kafka_rebalance.kube.api_errors import Conflict, Forbidden
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import replicas_of
 from kafka_rebalance.reconcile.act import retention
@@ -284,3 +285,20 @@ async def test_goes_on_after_failures(kept, text, monkeypatch, caplog):
         await kept(Stores(plans=Blobs(()), origins=Blobs(()), runs=Fails()))
     assert [record.getMessage() for record in caplog.records] == [f"{text}: not now", text]
     assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
+
+
+async def test_what_is_left_half_written_of_each_kind(monkeypatch):
+    """One kind that cannot be cleaned does not keep the others from it."""
+    cleaned = []
+
+    class Left:
+        def __init__(self, kind):
+            self.kind = kind
+
+        async def clean(self):
+            cleaned.append(self.kind)
+            raise Conflict("written meanwhile")
+
+    monkeypatch.setattr(retention, "LedgerStore", lambda _: Left("ledgers"))
+    await retention.clean_up(SimpleNamespace(plans=Left("plans"), origins=Left("origins")), None)
+    assert cleaned == ["plans", "origins", "ledgers"]
