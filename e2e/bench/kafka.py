@@ -46,7 +46,8 @@ class KafkaCluster:
     authentication (SASL_PLAINTEXT; PLAIN or SCRAM-SHA-512), for clients and for inter-broker traffic; with `acls` too,
     users other than admin may do what ACLs allow. `host` is the listen address, for clients that are not on loopback.
     `cluster_id` is that of another cluster, for one that claims to be it. With `two_listeners` the brokers have another
-    listener, whose addresses are all different. Each broker has `log_dirs` log directories.
+    listener, whose addresses are all different. Each broker has `log_dirs` log directories. Without `automatic_leaders`
+    the controller elects no preferred leaders by itself, which it does every five minutes.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class KafkaCluster:
         cluster_id: str | None = None,
         two_listeners: bool = False,
         log_dirs: int = 1,
+        automatic_leaders: bool = True,
     ) -> None:
         self.host = host
         self.jars: KafkaJars = kafka_jars(version)
@@ -72,6 +74,7 @@ class KafkaCluster:
         self._properties = {**self._authorizer, **(properties or {})}
         self.cluster_id = cluster_id or urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._log_dirs = log_dirs
+        self._automatic_leaders = automatic_leaders
         self._controller_port = reserve_port()
         self._ports = {broker: reserve_port() for broker in self.racks}
         self._other_ports = {broker: reserve_port() for broker in self.racks if two_listeners}
@@ -312,7 +315,9 @@ class KafkaCluster:
         return self.directory / f"{node}-data"
 
     def _start_controller(self) -> None:
-        properties = controller_properties(self._data(CONTROLLER_ID), self._controller_port)
+        properties = controller_properties(
+            self._data(CONTROLLER_ID), self._controller_port, automatic_leaders=self._automatic_leaders
+        )
         path = self._write(CONTROLLER_ID, properties | self._authorizer)
         format_storage(self.jars, path, self.cluster_id)
         self._spawn(CONTROLLER_ID, path)

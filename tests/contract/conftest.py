@@ -31,10 +31,10 @@ HEAVY_PARTITIONS = 32
 
 @pytest.fixture(scope="package")
 def cluster() -> Iterator[KafkaCluster]:
-    """Five brokers; the follower rate is set in their files, so that every source of a config occurs."""
+    """Five brokers that keep their leaders, with a follower rate in their files: every source of a config occurs."""
     racks = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b"}
     properties = {FOLLOWER_RATE: "1000000000", "replica.fetch.max.bytes": str(BITE_BYTES)}
-    with KafkaCluster(racks, properties=properties) as cluster:
+    with KafkaCluster(racks, properties=properties, automatic_leaders=False) as cluster:
         yield cluster
 
 
