@@ -18,6 +18,7 @@ from kafka_rebalance.api.overrides import MAX_TEXT, OVERRIDES, OverrideInForce, 
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.resource_status import Condition, KafkaRebalanceStatus, ResourceStatus
 from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleSpec, KafkaReassignmentThrottleStatus
+from kafka_rebalance.api.topic_patterns import check_expressions
 from kafka_rebalance.api.validation import validate
 
 GROUP = "kafkarebalance.dev"
@@ -151,17 +152,22 @@ def parse_metadata(body: Mapping[str, Any]) -> ObjectMeta:
 
 
 def parse_rebalance(body: Mapping[str, Any]) -> KafkaRebalance:
-    """A KafkaRebalance as the API server sends it. Refused("InvalidSpec") names the field."""
+    """A KafkaRebalance as the API server sends it. Refused("InvalidSpec") names the field.
+
+    Expressions for topics are not compiled, which may take seconds: ``TopicFilter`` refuses those that are invalid.
+    """
     return KafkaRebalance(
         metadata=parse_metadata(body),
-        spec=parse_spec(body.get("spec", {})),
+        spec=validate(KafkaRebalanceSpec, body.get("spec", {}), "spec"),
         status=_lenient(KafkaRebalanceStatus, body.get("status")),
     )
 
 
 def parse_spec(spec: Any) -> KafkaRebalanceSpec:
-    """The spec of a KafkaRebalance alone. Refused("InvalidSpec") names the field."""
-    return validate(KafkaRebalanceSpec, spec, "spec")
+    """The spec of a KafkaRebalance alone. Refused("InvalidSpec") names the field, also of invalid expressions."""
+    found = validate(KafkaRebalanceSpec, spec, "spec")
+    check_expressions(found.topics)
+    return found
 
 
 def parse_connection(body: Mapping[str, Any]) -> KafkaConnection:

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from kafka_rebalance.api.topic_patterns import check_expressions
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES, parse_rebalance, parse_throttle
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kube.api_errors import Conflict
@@ -25,7 +26,6 @@ log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.05
 _LOOKS = 400
-_PARSED = {REBALANCES: parse_rebalance, REASSIGNMENT_THROTTLES: parse_throttle}
 
 
 class DirectoryClient(DirectoryObjects):
@@ -43,8 +43,10 @@ class DirectoryClient(DirectoryObjects):
         found = await self.get(plural, namespace, name)
         if found is None:
             return None
-        if (parse := _PARSED.get(plural)) is not None:
-            parse(merge_patch(found, patch))
+        if plural == REBALANCES:
+            check_expressions(parse_rebalance(merge_patch(found, patch)).spec.topics)
+        elif plural == REASSIGNMENT_THROTTLES:
+            parse_throttle(merge_patch(found, patch))
         request = ChangeRequest(plural, namespace, name, resource_version, dict(patch))
         if not await self._carried_out(request):
             return await self.get(plural, namespace, name)

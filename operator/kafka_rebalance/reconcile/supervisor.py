@@ -17,7 +17,6 @@ from kafka_rebalance.api.v1alpha1 import (
     REASSIGNMENT_THROTTLES,
     REBALANCES,
     KafkaConnection,
-    KafkaReassignmentThrottle,
     parse_connection,
     parse_metadata,
 )
@@ -36,7 +35,6 @@ from kafka_rebalance.reconcile.admission import Admission
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.connection_retries import ConnectionRetries
 from kafka_rebalance.reconcile.connection_samplers import ConnectionSamplers, SampleLake
-from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.engines import Engines
 from kafka_rebalance.reconcile.owner_clients import ConnectAs
 from kafka_rebalance.reconcile.refused_resources import RefusedResources
@@ -47,6 +45,7 @@ from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import first_seen, requested_of, seen_again
 from kafka_rebalance.reconcile.throttle.unconnected_resources import UnconnectedResources
+from kafka_rebalance.reconcile.throttle_placing import place_one_by_one
 from kafka_rebalance.reconcile.unfinished_work import UnfinishedWork
 from kafka_rebalance.telemetry.metric_families import Sample
 
@@ -97,6 +96,8 @@ class Supervisor:
         self._lasting = LastingTasks()
         self._samplers = ConnectionSamplers(lake, self._engines, self._lasting, clock)
         self._background: set[asyncio.Task[None]] = set()
+        self._all_known = asyncio.Event()
+        self._all_known.set()
 
     @property
     def failed_tasks(self) -> tuple[str, ...]:
@@ -222,8 +223,13 @@ class Supervisor:
             for namespace in namespaces or (None,)
             for body in await self._kube.list_resources(plural, namespace)
         ]
-        for plural, body in found:
-            self.seen(plural, body, deleted=False)
+        self._all_known.clear()
+        try:
+            for plural, body in found:
+                self.seen(plural, body, deleted=False)
+                await asyncio.sleep(0)  # thousands take seconds
+        finally:
+            self._all_known.set()
         await self._engines.end_bindings()
 
     async def start(self) -> None:
@@ -280,12 +286,13 @@ class Supervisor:
                     if uid in connection.rebalances:
                         connection.place(connection.rebalances[uid], connection.engine)
             throttles = {uid: connection.throttles[uid] for uid in chosen if uid in connection.throttles}
-            _place_throttles(connection, throttles, connection.engine)
+            place_one_by_one(connection, throttles, connection.engine)
         connection.changed.set()
 
     async def _establish(self, connection: NamedConnection) -> None:
         """Try until the cluster answers, then hand the resources to its engine; keep looking at a KafkaConnection."""
         retries = ConnectionRetries()
+        await self._all_known.wait()
         while connection.needed:
             connection.changed.clear()
             problem = await self._lead_to_engine(connection, retries)
@@ -341,7 +348,7 @@ class Supervisor:
             if connection.engine is not None:
                 engine = connection.engine
                 throttles = {uid: t for uid, t in connection.throttles.items() if uid in permitted}
-                refusals |= _place_throttles(connection, throttles, engine)
+                refusals |= place_one_by_one(connection, throttles, engine)
                 for uid, rebalance in list(connection.rebalances.items()):
                     if connection.may_move and uid in permitted:
                         connection.place(rebalance, engine)
@@ -383,17 +390,3 @@ class Supervisor:
         self._background.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("unexpected error in the background", exc_info=error)
-
-
-def _place_throttles(
-    connection: NamedConnection, throttles: Mapping[str, KafkaReassignmentThrottle], engine: ClusterEngine
-) -> dict[str, RebalanceError]:
-    """Pass them to the engine one by one, so that a failure does not affect the others. Returns the failures by uid."""
-    failed: dict[str, RebalanceError] = {}
-    for uid, throttle in throttles.items():
-        try:
-            connection.place_throttles({uid: throttle}, engine)
-        except Exception:
-            log.exception("throttle %s: unexpected error", throttle.name)
-            failed[uid] = Transient(Reason.INTERNAL_ERROR, UNEXPECTED)
-    return failed

@@ -6,6 +6,7 @@ import pytest
 
 from kafka_rebalance.api import topic_patterns
 from kafka_rebalance.api.fields import compile_re2
+from kafka_rebalance.api.rebalance_spec import Topics
 from kafka_rebalance.api.topic_patterns import MatchingTime, TopicFilter
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.topology import TopicPartition
@@ -30,8 +31,17 @@ class TestTopicFilter:
 
     def test_re2_not_re(self) -> None:
         """Look-ahead and back references exist only in Python's dialect."""
-        with pytest.raises(ValueError, match="not a valid RE2"):
-            TopicFilter(["(?=a).*"])
+        with pytest.raises(Refused, match=r"^include\[1\]: is not a valid RE2"):
+            TopicFilter(["a", "(?=a).*"]).select("a")
+
+    @pytest.mark.parametrize("field", ["include", "exclude", "pinned"])
+    def test_the_field_of_a_spec_is_named(self, field: str) -> None:
+        """Each time: it is not taken for expressions that take too long."""
+        topics = Topics(**{field: (".*", "(?=a)")})
+        chosen = TopicFilter.of_pinned(topics) if field == "pinned" else TopicFilter.of(topics)
+        for _ in range(2):
+            with pytest.raises(Refused, match=rf"^spec\.topics\.{field}\[1\]: is not a valid RE2"):
+                chosen.select("a")
 
 
 class TestCost:
@@ -45,6 +55,18 @@ class TestCost:
     def test_large_expressions_are_refused(self, pattern: str) -> None:
         with pytest.raises(ValueError, match="too large"):
             compile_re2(pattern)
+
+    def test_so_are_many_unicode_classes(self) -> None:
+        """They are small when they are compiled, but take long until then."""
+        assert compile_re2(r"[\pL\PN]\pL\PL").fullmatch("ab.")
+        with pytest.raises(ValueError, match="has more than 4 Unicode classes"):
+            compile_re2(r"(?i)[\pL\PN\pN\pZ\PZ]")
+
+    def test_compiling_counts(self) -> None:
+        """Each expression may take a millisecond."""
+        seconds = count(0, 1)
+        with pytest.raises(Refused, match="more than 5 s"):
+            TopicFilter(["a"] * 10, (), MatchingTime(lambda: next(seconds))).select("a")
 
     @pytest.mark.parametrize(
         "pattern", [".{0,249}", r"\pL+", "(?i)" + "a" * 500, "|".join(f"topic-{n:03d}" for n in range(50))]
@@ -72,7 +94,7 @@ class TestCost:
         assert TopicFilter(["a"]).matches("a")
 
     def test_a_filter_that_matches_long_enough(self) -> None:
-        seconds = count(0, 2)
+        seconds = count(0, 1)
         assert TopicFilter(["a"], (), MatchingTime(lambda: next(seconds))).select("aba") == ["a", "a"]
 
     def test_many_are_forgotten(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 import click
 
 from kafka_rebalance.api.connection import KafkaSource
+from kafka_rebalance.api.fields import compile_re2
 from kafka_rebalance.api.planning_goals import planning_goals
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.api.spec_warnings import rebalance_warnings, unmatched_patterns
@@ -299,9 +300,11 @@ def _targets(
 
 def _pinned(topics: set[str], patterns: Sequence[str]) -> set[str]:
     try:
-        return set(TopicFilter(patterns).select(topics)) if patterns else set()
+        for pattern in patterns:
+            compile_re2(pattern)
     except ValueError as wrong:
         raise click.BadParameter(str(wrong), param_hint="--pin-topics") from wrong
+    return set(TopicFilter(patterns).select(topics)) if patterns else set()
 
 
 def _check_options(request: PlanRequest, *, given_lists: bool, leaving: Replicas) -> None:

@@ -20,5 +20,6 @@ def select(
 
 def pinned_topics(spec: KafkaRebalanceSpec, partitions: Iterable[TopicPartition]) -> frozenset[str]:
     """The topics of these partitions that the spec pins."""
-    pins = spec.topics.pinned
-    return frozenset(TopicFilter(pins).select({tp.topic for tp in partitions})) if pins else frozenset()
+    if not spec.topics.pinned:
+        return frozenset()
+    return frozenset(TopicFilter.of_pinned(spec.topics).select({tp.topic for tp in partitions}))
