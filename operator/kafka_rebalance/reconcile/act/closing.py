@@ -147,7 +147,8 @@ class Closing:
         try:
             dirs = await self._admin.log_dirs(outcome.brokers)
             selected = TopicFilter.of(rebalance.desired.spec.topics)
-            return await in_thread(lambda: disk_peak(outcome, selected, dirs), self._turn)
+            namespace = rebalance.desired.metadata.namespace
+            return await in_thread(lambda: disk_peak(outcome, selected, dirs), self._turn, namespace)
         except RebalanceError as error:
             log.warning("%s: how even the disks are was not measured: %s", rebalance.name, error.message)
             return None
@@ -169,7 +170,8 @@ class Closing:
         skipped = skipped_partitions(rebalance)
         known = {move.tp for move in rebalance.record.moves} | skipped.keys()
         known -= {tp for tp, status in skipped.items() if status.reason == Reason.TOPIC_RECREATED}
-        selected = await in_thread(lambda: select(rebalance.desired.spec, partitions), self._turn)
+        namespace = rebalance.desired.metadata.namespace
+        selected = await in_thread(lambda: select(rebalance.desired.spec, partitions), self._turn, namespace)
         if (left - known) & selected.keys():
             log.info("%s: brokers %s have got new replicas: planning again", rebalance.name, names)
             rebalance.memory = replace(rebalance.memory, empty_since=None)

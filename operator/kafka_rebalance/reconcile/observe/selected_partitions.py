@@ -41,9 +41,9 @@ class SelectedPartitions:
         self._reading = everything
         now = asyncio.get_running_loop().time
         ends = now() + _ROUND_SECONDS
-        for key, spec in _by_turns(rebalances):
+        for namespace, key, spec in _by_turns(rebalances):
             if key not in self._found:
-                self._found[key] = await in_thread(partial(_selected, spec, everything), self._turn)
+                self._found[key] = await in_thread(partial(_selected, spec, everything), self._turn, namespace)
                 if now() >= ends:
                     return
 
@@ -69,12 +69,12 @@ async def _same_partitions(before: Collection[TopicPartition], now: Collection[T
     return same() if len(now) < _MANY else await asyncio.to_thread(same)
 
 
-def _by_turns(rebalances: Iterable[RebalanceView]) -> Iterator[tuple[str, KafkaRebalanceSpec]]:
-    """The specs, one of each namespace after the other."""
+def _by_turns(rebalances: Iterable[RebalanceView]) -> Iterator[tuple[str, str, KafkaRebalanceSpec]]:
+    """Namespace, hash and spec; the specs of one namespace after those of another, one at a time."""
     of_namespace: defaultdict[str, dict[str, KafkaRebalanceSpec]] = defaultdict(dict)
     for r in rebalances:
-        of_namespace[r.desired.name.partition("/")[0]][r.desired.planning_hash] = r.desired.spec
-    for turn in zip_longest(*(specs.items() for specs in of_namespace.values())):
+        of_namespace[r.desired.metadata.namespace][r.desired.planning_hash] = r.desired.spec
+    for turn in zip_longest(*([(name, *row) for row in specs.items()] for name, specs in of_namespace.items())):
         yield from (row for row in turn if row is not None)
 
 

@@ -191,8 +191,11 @@ class PlanMaker:
         refuse_early(work.taken, self._clock.now())
         let_go = still_copied(work.taken_moves, read)
         partitions = _planned_from(read, flying, back, let_go)
-        selected = await in_thread(lambda: select(spec, partitions), self._thread_turn)
-        pinned = await in_thread(lambda: pinned_topics(spec, selected), self._thread_turn) if spec.topics.pinned else ()
+        namespace = rebalance.desired.metadata.namespace
+        selected = await in_thread(lambda: select(spec, partitions), self._thread_turn, namespace)
+        pinned: Collection[str] = ()
+        if spec.topics.pinned:
+            pinned = await in_thread(lambda: pinned_topics(spec, selected), self._thread_turn, namespace)
         theirs = moved_by_others(work.sent, partitions, self._known())
         origins = {tp: origin for tp, origin in work.origins.items() if tp not in theirs}
         earlier = (*(move for move in work.sent if move.tp not in theirs), *moves_of(work.inherited.values()))
@@ -206,7 +209,9 @@ class PlanMaker:
         kept = (*earlier, *await moves_to_keep(self._stores, rebalance, made))
         made = await asyncio.to_thread(with_earlier_moves, made, kept, partitions, let_go)
         topics = await asyncio.to_thread(_topics_of, partitions)
-        unmatched = await in_thread(lambda: tuple(unmatched_patterns(spec.topics, topics)), self._thread_turn)
+        unmatched = await in_thread(
+            lambda: tuple(unmatched_patterns(spec.topics, topics)), self._thread_turn, namespace
+        )
         made = replace(made, unmatched=unmatched)
         log_dirs = LogDirInputs(frozenset(info.brokers), dirs, selected, pinned, partitions, work.log_dirs)
         questions = await asyncio.to_thread(log_dir_questions, made, spec, log_dirs)

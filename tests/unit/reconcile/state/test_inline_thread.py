@@ -62,6 +62,54 @@ async def test_namespaces_take_turns(turns, busy):
     assert done == ["a", "b", "first", "a", "a"]
 
 
+class TestKafkaConnections:
+    """Many of them may permit the same namespace."""
+
+    @pytest.fixture
+    async def held(self):
+        """Set it to end the pieces of a namespace."""
+        free = threading.Event()
+        pieces = [asyncio.create_task(in_thread(partial(free.wait, 60), None, "a")) for _ in range(3)]
+        await asyncio.sleep(0)
+        yield free
+        free.set()
+        assert await asyncio.gather(*pieces) == [True] * 3
+
+    @pytest.mark.usefixtures("held")
+    async def test_a_namespace_has_one_thread(self):
+        """Another one does not wait for its slow matches."""
+        async with asyncio.timeout(30):
+            assert await in_thread(lambda: 7, None, "b") == 7
+
+    async def test_a_failure(self, held):
+        """It is raised to the caller, and the next piece is begun."""
+        failing = asyncio.create_task(in_thread(lambda: 1 // 0, None, "a"))
+        following = asyncio.create_task(in_thread(lambda: 7, None, "a"))
+        await asyncio.sleep(0)
+        held.set()
+        with pytest.raises(ZeroDivisionError):
+            await failing
+        assert await following == 7
+
+    async def test_a_wait_that_is_cancelled(self, held):
+        done = []
+        waiting = asyncio.create_task(in_thread(lambda: done.append(1), None, "a"))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        held.set()
+        assert await in_thread(lambda: 7, None, "a") == 7
+        assert not done
+
+    async def test_nothing_is_kept(self, monkeypatch):
+        """A namespace that has no piece any more is forgotten."""
+        queues = inline_thread._NamespaceQueues(1)
+        monkeypatch.setattr(inline_thread, "_OF_KAFKA_CONNECTIONS", queues)
+        for namespace in ("a", "b", None):  # one thread: the last one comes after what follows the others
+            assert await in_thread(lambda: 7, None, namespace) == 7
+        assert not queues._waiting
+
+
 async def test_the_threads_of_the_event_loop_stay_free(turns):
     """Slow expressions must not hold up the rounds of other clusters."""
     of_the_loop = await asyncio.to_thread(lambda: threading.current_thread())
