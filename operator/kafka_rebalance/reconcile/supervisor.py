@@ -75,7 +75,7 @@ class Supervisor:
         self._clock = clock
         self._resources = Resources(kube, clock.now)
         self._stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
-        self._unreadable = UnreadableResources(kube, self._resources, self._stores, clock)
+        self._unreadable = UnreadableResources(kube, self._resources, self._stores, self._in_background, clock)
         lifecycle = Lifecycle(self._resources, self._stores, clock)
         unconnected = UnconnectedResources(self._resources, lifecycle, clock)
         self._permissions = Permissions(kube, inline=inline)
@@ -126,14 +126,14 @@ class Supervisor:
         except Exception:
             about = body.get("metadata", {})
             log.exception("%s %s/%s: unexpected error", plural, about.get("namespace"), about.get("name"))
-            self._in_background(self._unreadable.failed(plural, body))
+            self._unreadable.failed(plural, body)
 
     def connection_seen(self, body: dict[str, Any], *, deleted: bool) -> None:
         """A KafkaConnection was created, changed or is gone."""
         try:
             metadata = parse_metadata(body)
         except Refused as error:
-            self._in_background(self._unreadable.connection(body, error))
+            self._unreadable.connection(body, error)
             return
         connection = self._book.of_owner(Owner(metadata.namespace, metadata.name))
         if connection.outdated(metadata, deleted=deleted):
@@ -146,7 +146,7 @@ class Supervisor:
         except Refused as error:
             if connection.resource is None or connection.resource.metadata.uid != metadata.uid:
                 connection.unread = metadata
-                self._in_background(self._unreadable.connection(body, error))
+                self._unreadable.connection(body, error)
             else:
                 update = {"metadata": metadata, "unread": error.message}
                 connection.resource = connection.resource.model_copy(update=update)
@@ -175,7 +175,7 @@ class Supervisor:
             before = rebalance.desired
             rebalance.see(body)
         except Refused as error:
-            self._in_background(self._unreadable.rebalance(body, error))
+            self._unreadable.rebalance(body, error)
             return
         if rebalance.desired.spec.kafka != before.spec.kafka:
             known.forget(metadata.uid)
@@ -198,7 +198,7 @@ class Supervisor:
             before = known.throttles[uid] if known is not None else None
             throttle = first_seen(body) if before is None else seen_again(before, body)
         except Refused as error:
-            self._in_background(self._unreadable.throttle(body, error))
+            self._unreadable.throttle(body, error)
             return
         if known is not None and before is not None and before.spec.kafka != throttle.spec.kafka:
             known.forget(uid)

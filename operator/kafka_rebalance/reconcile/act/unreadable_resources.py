@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, NamedTuple
 
 from kafka_rebalance.api.conditions import ReadySummary, summarise
 from kafka_rebalance.api.connection_resource import KafkaConnectionStatus
@@ -37,62 +37,122 @@ _STATUSES: Mapping[str, type[ResourceStatus]] = {
 }
 
 
-class UnreadableResources:
-    """Reports on a resource why it cannot be read; removes its finalizer if it is being deleted."""
+class _Unread(NamedTuple):
+    """A resource that is to be reported on and, if ``release``, released.
 
-    def __init__(self, kube: KubeObjects, resources: Resources, stores: Stores, clock: Clock) -> None:
+    Without an ``error``, its status has been written. ``before``: the conditions that it had.
+    """
+
+    plural: str
+    about: ObjectMeta
+    before: tuple[Condition, ...]
+    error: RebalanceError | None
+    release: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.plural} {self.about.namespace}/{self.about.name}"
+
+
+class UnreadableResources:
+    """Reports on a resource why it cannot be read; removes its finalizer if it is being deleted.
+
+    Users choose how many such resources they have and how often they edit them, and all clusters share the threads that
+    call the API server. So only the newest state of each resource waits, and one task for each namespace handles one
+    resource after the other. ``start`` starts a task.
+    """
+
+    def __init__(
+        self,
+        kube: KubeObjects,
+        resources: Resources,
+        stores: Stores,
+        start: Callable[[Coroutine[Any, Any, None]], None],
+        clock: Clock,
+    ) -> None:
         self._kube = kube
         self._resources = resources
         self._stores = stores
+        self._start = start
         self._clock = clock
-        self._to_release: set[str] = set()
-        """The uids of resources that have changed, or whose finalizer could not be removed."""
-        self._releasing: set[str] = set()
-        """The uids of resources that a task looks after."""
+        self._waiting: dict[str, dict[str, _Unread]] = {}
+        """By namespace, then by uid in the order in which they began to wait. A namespace here has a task."""
+        self._again: set[str] = set()
+        """The uids of resources that are to be released again after a pause."""
 
-    async def rebalance(self, body: Mapping[str, Any], error: Refused) -> None:
+    def rebalance(self, body: Mapping[str, Any], error: Refused) -> None:
         """Never served, or without a readable connection.
 
         If it is being deleted, the finalizer is removed once no run is open, or by order.
         """
-        await self._say_invalid(REBALANCES, body, error)
-        await self._release(REBALANCES, body)
+        self._add(REBALANCES, body, error, release=True)
 
-    async def throttle(self, body: Mapping[str, Any], error: Refused) -> None:
+    def throttle(self, body: Mapping[str, Any], error: Refused) -> None:
         """Never read before. If it is being deleted, the finalizer is removed: its cluster is not known."""
-        await self._say_invalid(REASSIGNMENT_THROTTLES, body, error)
-        await self._release(REASSIGNMENT_THROTTLES, body)
+        self._add(REASSIGNMENT_THROTTLES, body, error, release=True)
 
-    async def connection(self, body: Mapping[str, Any], error: Refused) -> None:
+    def connection(self, body: Mapping[str, Any], error: Refused) -> None:
         """Never read before: no cluster is connected to for it."""
-        await self._say_invalid(CONNECTIONS, body, error)
+        self._add(CONNECTIONS, body, error, release=False)
 
-    async def failed(self, plural: str, body: Mapping[str, Any]) -> None:
+    def failed(self, plural: str, body: Mapping[str, Any]) -> None:
         """Report an unexpected error on the resource. Nothing else is done, because the resource may be in use."""
-        await self._say_invalid(plural, body, Transient(Reason.INTERNAL_ERROR, UNEXPECTED))
+        self._add(plural, body, Transient(Reason.INTERNAL_ERROR, UNEXPECTED), release=False)
 
-    async def _release(self, plural: str, body: Mapping[str, Any]) -> None:
+    def _add(self, plural: str, body: Mapping[str, Any], error: RebalanceError, *, release: bool) -> None:
+        """Replace what waits of this resource. Raises nothing, because the watch goes on."""
+        try:
+            about, before = parse_metadata(body), lenient_conditions(body.get("status"))
+        except Refused:
+            log.warning("%s without readable metadata: %s", plural, error.message)
+        except Exception:
+            log.exception("%s: unexpected error", plural)
+        else:
+            self._put(_Unread(plural, about, before, error, release))
+
+    def _put(self, one: _Unread) -> None:
+        namespace = one.about.namespace
+        if namespace not in self._waiting:
+            self._waiting[namespace] = {}
+            self._start(self._handle_all(namespace))
+        self._waiting[namespace][one.about.uid] = one
+
+    async def _handle_all(self, namespace: str) -> None:
+        """Until none of the namespace waits."""
+        waiting = self._waiting[namespace]
+        try:
+            while waiting:
+                await self._handle(waiting.pop(next(iter(waiting))))
+        finally:
+            del self._waiting[namespace]
+
+    async def _handle(self, one: _Unread) -> None:
+        try:
+            if one.error is not None:
+                await self._say_invalid(one, one.error)
+            if one.release:
+                await self._release(one)
+        except Exception:
+            # An unexpected error about one resource must not stop the work for the others.
+            log.exception("%s: unexpected error", one.name)
+
+    async def _release(self, one: _Unread) -> None:
         """Remove the finalizer if it is to be removed. A failure is tried again, because no further event may come."""
         try:
-            about = parse_metadata(body)
-        except Refused:
-            return  # it is in the log
-        self._to_release.add(about.uid)
-        if about.uid in self._releasing:
-            return
-        self._releasing.add(about.uid)
+            await self._release_as_it_is(one.plural, one.about)
+        except RebalanceError as failed:
+            log.warning("%s: finalizer not removed: %s", one.name, failed.message)
+            if one.about.uid not in self._again:
+                self._again.add(one.about.uid)
+                self._start(self._release_again(one._replace(error=None)))
+
+    async def _release_again(self, one: _Unread) -> None:
         try:
-            while about.uid in self._to_release:
-                self._to_release.discard(about.uid)
-                try:
-                    await self._release_as_it_is(plural, about)
-                except RebalanceError as failed:
-                    where = f"{about.namespace}/{about.name}"
-                    log.warning("%s %s: finalizer not removed: %s", plural, where, failed.message)
-                    self._to_release.add(about.uid)
-                    await asyncio.sleep(_AGAIN_SECONDS)
+            await asyncio.sleep(_AGAIN_SECONDS)
         finally:
-            self._releasing.discard(about.uid)
+            self._again.discard(one.about.uid)
+        if one.about.uid not in self._waiting.get(one.about.namespace, {}):
+            self._put(one)
 
     async def _release_as_it_is(self, plural: str, about: ObjectMeta) -> None:
         """Read it again: it may be gone by now, or readable, and then an engine has it."""
@@ -109,32 +169,26 @@ class UnreadableResources:
         if run is None or not run.open or metadata.let_go_ordered:
             await self._resources.remove_unread_finalizer(metadata)
 
-    async def _say_invalid(self, plural: str, body: Mapping[str, Any], error: RebalanceError) -> None:
-        try:
-            metadata = parse_metadata(body)
-        except Refused:
-            log.warning("%s without readable metadata: %s", plural, error.message)
-            return
-        log.warning("%s %s/%s: %s", plural, metadata.namespace, metadata.name, error.message)
-        before = lenient_conditions(body.get("status"))
-        await self._say(plural, metadata, before, error)
-
-    async def _say(self, plural: str, metadata: ObjectMeta, before: Iterable[Condition], error: RebalanceError) -> None:
+    async def _say_invalid(self, one: _Unread, error: RebalanceError) -> None:
+        log.warning("%s: %s", one.name, error.message)
+        about = one.about
         conditions = summarise(
-            before,
+            one.before,
             ReadySummary.STUCK,
             error.reason,
             error.message,
-            generation=metadata.generation,
+            generation=about.generation,
             now=self._clock.now(),
         )
-        status = _STATUSES[plural](observed_generation=metadata.generation, conditions=conditions)
-        if tuple(before) == conditions:
+        if one.before == conditions:
             return  # our own write comes back as a change
+        status = _STATUSES[one.plural](observed_generation=about.generation, conditions=conditions)
+        # It may have changed while it waited, and then an event of the change comes.
+        patch = {**status.as_patch(), "metadata": {"resourceVersion": about.resource_version}}
         try:
-            await self._kube.patch_status(plural, metadata.namespace, metadata.name, status.as_patch())
+            await self._kube.patch_status(one.plural, about.namespace, about.name, patch)
         except RebalanceError as failed:
-            log.warning("%s/%s: status not written: %s", metadata.namespace, metadata.name, failed.message)
+            log.warning("%s: status not written: %s", one.name, failed.message)
 
 
 def _is_readable(plural: str, body: Mapping[str, Any]) -> bool:
