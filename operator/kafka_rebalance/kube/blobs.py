@@ -190,14 +190,21 @@ class BlobStore:
         """Delete shards that no index names, left by a writer that was killed; returns their number.
 
         The API server may still carry out the last request of that writer, with an index that names them. It refuses
-        to replace an index that has a new version. Conflict if an index was written meanwhile.
+        to replace an index that has a new version. If an index was written after the indexes were listed, its shards
+        stay until the next call; Conflict if it was written even later.
         """
         kept = await self._live()
+        listed = {name: version for (name, _), version in kept.items()}
         shards = await self._kube.list_config_map_metadata({KIND_LABEL: f"{self._kind}-shard"})
         garbage = [shard for shard in shards if _shard_of(shard) not in kept]
+        newer = set()
         for name in sorted({_shard_of(shard)[0] for shard in garbage}):
             if name and (index := await self._kube.get_config_map(name)) is not None:
-                await self._writes.renew(index)
+                if index["metadata"]["resourceVersion"] == listed.get(name):
+                    await self._writes.renew(index)
+                else:
+                    newer.add(name)
+        garbage = [shard for shard in garbage if _shard_of(shard)[0] not in newer]
         for shard in garbage:
             await self._kube.delete_config_map(shard["name"])
         return len(garbage)
@@ -206,11 +213,11 @@ class BlobStore:
         labels = {KIND_LABEL: self._kind, _CONTENT_LABEL: content[:32]}
         return {**labels, UID_LABEL: uid} if uid else labels
 
-    async def _live(self, uid: str = "") -> set[tuple[str, str]]:
-        """Index name and content hash of every blob."""
+    async def _live(self, uid: str = "") -> dict[tuple[str, str], str]:
+        """The resource version of every index, by its name and content hash."""
         labels = {KIND_LABEL: self._kind, UID_LABEL: uid} if uid else {KIND_LABEL: self._kind}
         indexes = await self._kube.list_config_map_metadata(labels)
-        return {(index["name"], index["labels"].get(_CONTENT_LABEL, "")) for index in indexes}
+        return {(index["name"], index["labels"].get(_CONTENT_LABEL, "")): index["resourceVersion"] for index in indexes}
 
     async def _sweep(self, labels: Mapping[str, str], keep: set[str] | None = None) -> None:
         for found in await self._kube.list_config_map_metadata(labels):

@@ -148,3 +148,35 @@ async def test_an_index_that_is_written_while_unfinished_parts_are_deleted(kube,
     with pytest.raises(Conflict):
         await store.clean()
     assert await LedgerStore(kube).load("c") == EMPTY
+
+
+@pytest.mark.parametrize("after", ["indexes", "shards"])
+async def test_an_index_that_arrives_between_the_lists_of_a_cleaning(kube, monkeypatch, after):
+    """Its shards were listed as those of no index. They stay, and the next cleaning keeps them too."""
+    monkeypatch.setattr(blobs, "SHARD_BYTES", 40)
+    await LedgerStore(kube).save("c", SET)
+    changed, replace, late = {"brokers": {"2": "60"}}, kube.replace_config_map, []
+
+    async def hangs(*request):
+        late.append(request)
+        raise Transient("ApiServerUnreachable", "no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kube, "replace_config_map", hangs)
+        with pytest.raises(Transient):
+            await LedgerStore(kube).save("c", changed)
+    listed, lists = [], kube.list_config_map_metadata
+
+    async def overtaken(labels):
+        found = await lists(labels)
+        listed.append(labels)
+        if len(listed) == ["indexes", "shards"].index(after) + 1:
+            await replace(*late[0])
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kube, "list_config_map_metadata", overtaken)
+        assert await LedgerStore(kube).clean() == 0
+    assert await LedgerStore(kube).load("c") == changed
+    assert await LedgerStore(kube).clean() > 1
+    assert await LedgerStore(kube).load("c") == changed
