@@ -6,6 +6,7 @@ leader any more. So each replacement and deletion names the version that it is f
 
 import contextlib
 import secrets
+from collections.abc import Callable
 
 from kafka_rebalance.api.v1alpha1 import GROUP
 from kafka_rebalance.kube.api_errors import NotFound
@@ -22,11 +23,15 @@ class OrderedWrites:
         self._kube = kube
         self._versions: dict[str, str] = {}
 
-    async def put(self, body: Json) -> None:
-        """Create or replace. Conflict if something else was written meanwhile: the next call reads its version."""
+    async def put(self, body: Json, check: Callable[[], None] = lambda: None) -> None:
+        """Create or replace. Conflict if something else was written meanwhile: the next call reads its version.
+
+        ``check`` is called when it is known which version will be replaced; nothing is written if it raises.
+        """
         name = body["metadata"]["name"]
         body = _marked(body)
         version = self._versions.pop(name, None) or await self._present_version(name)
+        check()
         if version is None:
             written = await self._kube.create_config_map(body)
         else:

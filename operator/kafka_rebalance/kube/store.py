@@ -8,7 +8,7 @@ Assumes one writer, the leader.
 import asyncio
 import hashlib
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar
@@ -237,14 +237,14 @@ class RunStore:
         found = await self._kube.get_config_map(object_name(self._KIND, uid))
         return None if found is None else self._read(found)
 
-    async def save(self, run: Run) -> None:
-        """Create or replace in one write."""
+    async def save(self, run: Run, check: Callable[[], None] = lambda: None) -> None:
+        """Create or replace in one write. ``check`` raises if what another has written by now must not be replaced."""
         name = object_name(self._KIND, run.uid)
         labels = {KIND_LABEL: self._KIND, UID_LABEL: run.uid}
         handed_over = run.successor is not None
         self.handovers += handed_over
         try:
-            await self._writes.put(config_map(name, labels, data={self._KEY: codec.encode_run(run)}))
+            await self._writes.put(config_map(name, labels, data={self._KEY: codec.encode_run(run)}), check)
         finally:
             self.handovers += handed_over
 

@@ -16,8 +16,8 @@ def lose_one(monkeypatch, concerns, then):
     """The answer to the first write of a run that ``concerns``; ``then`` is called."""
     save, lost = RunStore.save, []
 
-    async def saved(store, run):
-        await save(store, run)
+    async def saved(store, run, *check):
+        await save(store, run, *check)
         if concerns(run) and not lost:
             lost.append(run)
             then()

@@ -107,10 +107,10 @@ class TestSteps:
         await operator.until_open()
         save = operator.engine._stores.runs.save
 
-        async def refuse(run):
+        async def refuse(run, *check):
             if run.started_at is not None:
                 raise Transient("ApiServerUnreachable", "nobody answers", 1.0)
-            await save(run)
+            await save(run, *check)
 
         operator.engine._rounds._lifecycle._stores.runs.save = refuse
         await operator.until("ApiServerUnreachable")

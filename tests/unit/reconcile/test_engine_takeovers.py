@@ -94,8 +94,8 @@ class TestRename:
         await operator.until_true(lambda: not operator.exists("r"))
         save = RunStore.save
 
-        async def without_answer(store, run):
-            await save(store, run)
+        async def without_answer(store, run, *check):
+            await save(store, run, *check)
             if run.uid == "u-new" and not lost:
                 lost.append(run)
                 raise Transient("ApiServerUnreachable", "no answer")

@@ -265,32 +265,55 @@ class TestUnreadableTopics:
         assert sum(1 in replicas for replicas in world.real.lists("orders")) == 3
 
 
-async def test_an_edit_that_leads_to_another_cluster(world, monkeypatch):
-    """The former engine is in the round that would open its finished plan. It must not replace the run of now."""
-    monkeypatch.setattr(world.real, "slow", {BrokerId(4)})
-    world.connection()
-    world.servers["former"] = former = Cluster([1, 2, 3], t=[[1]] * 4)
-    former.cluster_id = "former"
-    describe, asked, answers = former.describe_cluster, asyncio.Event(), asyncio.Event()
+class TestAnEditThatLeadsToAnotherCluster:
+    """The former engine is about to begin its finished plan. It must not replace the run of now."""
 
-    async def slow():
-        asked.set()
-        await answers.wait()
-        return await describe()
+    async def test_in_the_round_that_would_open_it(self, world, monkeypatch):
+        former, engine = self.planned_in_former(world, monkeypatch)
+        describe, asked, answers = former.describe_cluster, asyncio.Event(), asyncio.Event()
 
-    world.create("a", "former", brokers={"decommission": [1]}, throttle={"unlimited": True})
-    world.see("a")
-    engine = partial(world.supervisor._engines.get, "former")
-    await world.until(lambda: engine() and any(r.memory.planning for r in engine().engine.rebalances.values()))
-    monkeypatch.setattr(former, "describe_cluster", slow)
-    await world.until(asked.is_set)
-    (before,) = engine().engine.rebalances.values()
-    await world.until(before.memory.planning.done)
-    world.kube.resources[REBALANCES, "a", "r"]["spec"].pop("kafka")
-    world.edit(REBALANCES, "a", "r", kafka=REF)
-    await world.until(lambda: world.real.flying)
-    answers.set()
-    await world.until(lambda: engine() is None)
-    run = await RunStore(world.kube).load(before.uid)
-    assert (run.cluster_id, run.open) == ("c", True)
-    assert await OriginStore(world.kube).load(before.uid, run.run_id)
+        async def slow():
+            asked.set()
+            await answers.wait()
+            return await describe()
+
+        await world.until(lambda: engine() and any(r.memory.planning for r in engine().engine.rebalances.values()))
+        monkeypatch.setattr(former, "describe_cluster", slow)
+        await world.until(asked.is_set)
+        (before,) = engine().engine.rebalances.values()
+        await world.until(before.memory.planning.done)
+        await self.moves_in_the_other(world, engine, answers)
+
+    async def test_while_its_record_is_written(self, world, monkeypatch):
+        save, asked, answers = RunStore.save, asyncio.Event(), asyncio.Event()
+
+        async def slow(*arguments):
+            if not asked.is_set():
+                asked.set()
+                await answers.wait()
+            await save(*arguments)
+
+        monkeypatch.setattr(RunStore, "save", slow)
+        _, engine = self.planned_in_former(world, monkeypatch)
+        await world.until(asked.is_set)
+        await self.moves_in_the_other(world, engine, answers)
+
+    def planned_in_former(self, world, monkeypatch):
+        monkeypatch.setattr(world.real, "slow", {BrokerId(4)})
+        world.connection()
+        world.servers["former"] = former = Cluster([1, 2, 3], t=[[1]] * 4)
+        former.cluster_id = "former"
+        world.create("a", "former", brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("a")
+        return former, partial(world.supervisor._engines.get, "former")
+
+    async def moves_in_the_other(self, world, engine, answers):
+        (before,) = engine().engine.rebalances.values()
+        world.kube.resources[REBALANCES, "a", "r"]["spec"].pop("kafka")
+        world.edit(REBALANCES, "a", "r", kafka=REF)
+        await world.until(lambda: world.real.flying)
+        answers.set()
+        await world.until(lambda: engine() is None)
+        run = await RunStore(world.kube).load(before.uid)
+        assert (run.cluster_id, run.open) == ("c", True)
+        assert await OriginStore(world.kube).load(before.uid, run.run_id)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused
+from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -21,7 +22,7 @@ from kafka_rebalance.reconcile.decide.run_once import completed_key, outlived
 from kafka_rebalance.reconcile.decide.teardown import expired, lets_go
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.state.memory import Planned
-from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
 from kafka_rebalance.reconcile.state.record import end_of_run, opened_run_of
 
 log = logging.getLogger(__name__)
@@ -146,12 +147,19 @@ class Lifecycle(RunRecords):
         if rebalance.desired.has_finalizer:
             await self._resources.remove_finalizer(rebalance)
 
-    async def begin(self, rebalance: Rebalance, planned: Planned) -> None:
+    async def begin(self, rebalance: Rebalance, planned: Planned, rebalances: Mapping[str, Rebalance]) -> None:
         """Open the run of this plan, or go on with it in an open run. The plan is stored already.
 
         The record of the run is written last, with its present cordons, because the plan was made in parallel with the
         rounds. An order to undo that the plan supersedes is removed first: the new plan may have the same hash.
+        Conflict as soon as the engine, with these ``rebalances``, does not have it any more: another engine may have
+        begun a run since.
         """
+
+        def check() -> None:
+            if not is_served(rebalance, rebalances):
+                raise Conflict(f"another engine serves {rebalance.name} now, or none")
+
         before, uid, run = rebalance.record.run, rebalance.uid, planned.run
         same = before is not None and before.run_id == run.run_id
         if before is not None and before.cluster_id == self._cluster_id:
@@ -168,7 +176,8 @@ class Lifecycle(RunRecords):
         if planned.origins.keys() != origins.keys() or (run.started_at is not None and not same):
             kept = [origins.get(tp, origin) for tp, origin in planned.origins.items()]  # calls may have been sent since
             origins = await self._stores.origins.replace(uid, run.run_id, kept)
-        await self._stores.runs.save(run)
+        await self._stores.runs.save(run, check)
+        check()
         await self._handed_over.use_up(planned.inherited_from)
         await self._forget_older(rebalance, run)
         opened = await asyncio.to_thread(opened_run_of, run, planned.plan, planned.ref, origins)

@@ -119,7 +119,7 @@ class Runs:
             if not is_served(rebalance, rebalances):
                 return replanning
             if isinstance(made, Planned):
-                await self._lifecycle.begin(rebalance, made)
+                await self._lifecycle.begin(rebalance, made, rebalances)
                 plan = made.plan
                 log.info(
                     "%s: planned %d partitions, %d replica moves (lower bound %d)",

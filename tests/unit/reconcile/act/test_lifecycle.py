@@ -10,6 +10,7 @@ from tests.fakes.stopped_clock import NOON, StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION
 from kafka_rebalance.execution.partition_status import Direction
+from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
@@ -228,7 +229,7 @@ class TestOtherClusters:
         old = await world.stored("r", cluster_id=before, closed_at=NOON, outcome=RunOutcome.SUCCEEDED, cordoned=(1,))
         recorded(mine, run=old, was_read=True)
         new = replace(old, cluster_id="c", run_id="run-2", closed_at=None, outcome=None, cordoned=())
-        await world.lifecycle.begin(mine, Planned(new, PLAN, "ref", {}, LoadModel("LogDirs", NOON)))
+        await world.lifecycle.begin(mine, Planned(new, PLAN, "ref", {}, LoadModel("LogDirs", NOON)), {"r": mine})
         assert mine.record.run.cordoned == cordoned
 
 
@@ -245,9 +246,45 @@ async def test_a_plan_does_not_take_back_what_was_recorded_while_it_was_made(wor
     now = replace(before, first_call=())
     origins = await world.stores.origins.append("r", run.run_id, [theirs, now])
     recorded(mine, run=run, was_read=True, origins=origins)
-    await world.lifecycle.begin(mine, Planned(run, PLAN, "ref", {TP: before}, LoadModel("LogDirs", NOON)))
+    await world.lifecycle.begin(mine, Planned(run, PLAN, "ref", {TP: before}, LoadModel("LogDirs", NOON)), {"r": mine})
     assert mine.record.origins == {TP: now}
     assert await world.stores.origins.load("r", run.run_id) == {TP: now}
+
+
+@pytest.mark.parametrize("request_", ["replace_config_map", "get_config_map", "create_config_map"])
+async def test_another_engine_begins_a_run_meanwhile(world, monkeypatch, request_):
+    """Whichever request of the former engine is slow, it does not replace that run, nor delete its plan and origins.
+
+    In order: the one for the origins, for the version of the record of the run, and for that record. The last one is
+    carried out before the record of the other run, and answered later.
+    """
+    spec = {"kafka": {"bootstrapServers": "kafka:9092"}}
+    mine = Rebalance.of({"metadata": {"name": "r", "namespace": "kafka", "uid": "r"}, "spec": spec})
+    served, real = {"r": mine}, getattr(world.kube, request_)
+    recorded(mine, was_read=True)
+    run = Run("r", "kafka", "r", "c", "run-1", "sha256:0", PLAN.hash, NOON)
+    kind = "origins" if request_ == "replace_config_map" else "run"
+    await world.stores.origins.replace("r", run.run_id, [Origin(TP, "", replicas_of(1, 3))])
+
+    async def slow(name, *body):
+        about = name if isinstance(name, str) else name["metadata"]["name"]
+        if not about.startswith(f"{kind}-"):
+            return await real(name, *body)
+        monkeypatch.setattr(world.kube, request_, real)
+        early = await real(name, *body) if request_ == "create_config_map" else None
+        served.clear()
+        await world.stored("r", cluster_id="d")
+        return early or await real(name, *body)
+
+    monkeypatch.setattr(world.kube, request_, slow)
+    planned = Planned(run, PLAN, "ref", {TP: Origin(TP, "", replicas_of(1, 2))}, LoadModel("LogDirs", NOON))
+    with pytest.raises(Conflict):
+        await world.lifecycle.begin(mine, planned, served)
+    other = await world.stores.runs.load("r")
+    assert (other.cluster_id, other.run_id) == ("d", "run-r")
+    assert await world.stores.plans.load("r", other.plan_hash)
+    assert await world.stores.origins.load("r", other.run_id)
+    assert not mine.record.was_read
 
 
 class TestOneList:
