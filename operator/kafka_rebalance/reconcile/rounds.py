@@ -377,7 +377,7 @@ class Rounds:
     def forget(self) -> None:
         """Free the readings after the last round, also those in a reference cycle (``model.bulk.kept_for_long``)."""
         self._observer.forget()
-        self._selected = SelectedPartitions(None)
+        self._selected.end()
 
     async def report_problem(self, error: RebalanceError) -> None:
         """Say on every resource why nothing is known of this round."""

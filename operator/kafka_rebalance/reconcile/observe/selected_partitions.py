@@ -1,14 +1,14 @@
 """Which partitions each spec selects, matched once for the same partitions of the cluster and not in each round.
 
 Rounds look at all rebalances of a cluster, and each spec may take seconds. So a round waits for a few of them only, one
-of each namespace after the other; the others are matched in the next rounds.
+of each namespace at a time; the others are matched in the next rounds. The match of a namespace may also wait for those
+of other clusters (`inline_thread`), so no round waits until it ends.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
-from itertools import zip_longest
 
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.errors import Refused
@@ -31,21 +31,53 @@ class SelectedPartitions:
         self._turn = turn
         self._reading: Mapping[TopicPartition, PartitionState] = {}
         self._found: dict[str, frozenset[TopicPartition]] = {}
+        self._matching: dict[str, tuple[str, asyncio.Task[frozenset[TopicPartition]]]] = {}
+        """By namespace, the one spec that is being matched: its hash, and what does it."""
 
     async def read(
         self, rebalances: Iterable[RebalanceView], everything: Mapping[TopicPartition, PartitionState]
     ) -> None:
-        """Match the specs of these rebalances off the event loop, one after the other, for a few seconds at most."""
+        """Match the specs of these rebalances off the event loop, one of each namespace at a time.
+
+        Waits for a few seconds at most. What is not known by then is taken in at a later call.
+        """
         if self._reading is not everything and not await _same_partitions(self._reading, everything):
-            self._found = {}
+            self.end()
         self._reading = everything
         now = asyncio.get_running_loop().time
         ends = now() + _ROUND_SECONDS
-        for namespace, key, spec in _by_turns(rebalances):
-            if key not in self._found:
-                self._found[key] = await in_thread(partial(_selected, spec, everything), self._turn, namespace)
-                if now() >= ends:
-                    return
+        specs = _by_namespace(rebalances)
+        while self._match_next(specs, everything) and now() < ends:
+            tasks = [task for _, task in self._matching.values()]
+            await asyncio.wait(tasks, timeout=ends - now(), return_when=asyncio.FIRST_COMPLETED)
+            self._take_in()
+
+    def end(self) -> None:
+        """Forget everything. What is being matched is not awaited any more."""
+        for _, task in self._matching.values():
+            task.cancel()
+        self._reading, self._matching, self._found = {}, {}, {}
+
+    def _match_next(
+        self, specs: Mapping[str, Mapping[str, KafkaRebalanceSpec]], everything: Mapping[TopicPartition, PartitionState]
+    ) -> bool:
+        """Begin with a spec of each namespace of which none is being matched. Returns whether one is not known yet."""
+        missing = False
+        for namespace, of_namespace in specs.items():
+            key = next((key for key in of_namespace if key not in self._found), None)
+            if key is None:
+                continue
+            missing = True
+            if namespace not in self._matching:
+                work = partial(_selected, of_namespace[key], everything)
+                self._matching[namespace] = key, asyncio.create_task(in_thread(work, self._turn, namespace))
+        return missing
+
+    def _take_in(self) -> None:
+        for namespace, (key, task) in list(self._matching.items()):
+            if task.done():
+                del self._matching[namespace]
+                self._found[key] = task.result()
 
     def of(
         self, rebalances: Iterable[RebalanceView], everything: Mapping[TopicPartition, PartitionState]
@@ -69,13 +101,12 @@ async def _same_partitions(before: Collection[TopicPartition], now: Collection[T
     return same() if len(now) < _MANY else await asyncio.to_thread(same)
 
 
-def _by_turns(rebalances: Iterable[RebalanceView]) -> Iterator[tuple[str, str, KafkaRebalanceSpec]]:
-    """Namespace, hash and spec; the specs of one namespace after those of another, one at a time."""
-    of_namespace: defaultdict[str, dict[str, KafkaRebalanceSpec]] = defaultdict(dict)
+def _by_namespace(rebalances: Iterable[RebalanceView]) -> dict[str, dict[str, KafkaRebalanceSpec]]:
+    """The specs by their hash, of each namespace."""
+    found: defaultdict[str, dict[str, KafkaRebalanceSpec]] = defaultdict(dict)
     for r in rebalances:
-        of_namespace[r.desired.metadata.namespace][r.desired.planning_hash] = r.desired.spec
-    for turn in zip_longest(*([(name, *row) for row in specs.items()] for name, specs in of_namespace.items())):
-        yield from (row for row in turn if row is not None)
+        found[r.desired.metadata.namespace][r.desired.planning_hash] = r.desired.spec
+    return found
 
 
 def _selected(

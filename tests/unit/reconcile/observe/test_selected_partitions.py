@@ -97,19 +97,49 @@ async def test_matched_again_for_other_partitions_only(matched, monkeypatch, man
     assert selected.of(rebalances, EVERYTHING) == {"a": {T}}
 
 
-async def test_rounds_wait_for_a_few_only(matched, monkeypatch):
-    """Namespaces take turns. What is not matched yet counts as selecting everything."""
-    monkeypatch.setattr(selected_partitions, "_ROUND_SECONDS", -1.0)
+@pytest.fixture
+def held(matched, monkeypatch):
+    """The topic "w" is matched when this is set."""
+    free, select = threading.Event(), selected_partitions.select
+
+    def waits(spec, partitions):
+        found = select(spec, partitions)
+        if spec.topics.include[0] == "w":
+            free.wait(60)
+        return found
+
+    monkeypatch.setattr(selected_partitions, "select", waits)
+    monkeypatch.setattr(selected_partitions, "_ROUND_SECONDS", 0.01)
+    yield free
+    free.set()
+
+
+async def test_rounds_wait_for_a_few_only(matched, held):
+    """A slow one holds up its namespace only. What is not matched yet counts as selecting everything."""
     selected, slow = SelectedPartitions(None), [Rebalance.of(body(name, name)) for name in "wxyz"]
     rebalances = [*slow, Rebalance.of(body("u", "u", namespace="other"))]
-    for _ in range(2):
-        await selected.read(rebalances, EVERYTHING)
-    assert matched == ["w", "u"]
     everything = frozenset(EVERYTHING)
-    assert selected.of(rebalances, EVERYTHING) == dict.fromkeys("xyz", everything) | {"w": frozenset(), "u": {U}}
-    for _ in range(9):
-        await selected.read(rebalances, EVERYTHING)
+
+    async def read_until(*expected):
+        async with asyncio.timeout(60):
+            while [selected.of(rebalances, EVERYTHING)[uid] for uid in "wxyzu"] != list(expected):
+                await selected.read(rebalances, EVERYTHING)
+
+    await read_until(*[everything] * 4, {U})
+    assert sorted(matched) == ["u", "w"]
+    held.set()
+    await read_until(*[frozenset()] * 4, {U})
     assert sorted(matched) == ["u", "w", "x", "y", "z"]
+
+
+async def test_the_end(held):
+    """What is being matched is not awaited."""
+    selected = SelectedPartitions(None)
+    await selected.read([Rebalance.of(body("w", "w"))], EVERYTHING)
+    ((_, task),) = selected._matching.values()
+    selected.end()
+    await asyncio.wait({task})
+    assert task.cancelled()
 
 
 async def test_one_that_takes_long_selects_nothing(monkeypatch):

@@ -101,13 +101,20 @@ class TestKafkaConnections:
         assert await in_thread(lambda: 7, None, "a") == 7
         assert not done
 
-    async def test_nothing_is_kept(self, monkeypatch):
-        """A namespace that has no piece any more is forgotten."""
-        queues = inline_thread._NamespaceQueues(1)
-        monkeypatch.setattr(inline_thread, "_OF_KAFKA_CONNECTIONS", queues)
-        for namespace in ("a", "b", None):  # one thread: the last one comes after what follows the others
-            assert await in_thread(lambda: 7, None, namespace) == 7
-        assert not queues._waiting
+    async def test_one_that_is_cancelled_while_it_runs(self):
+        """The thread goes on, so the namespace gets no other one."""
+        begun, free, done = threading.Event(), threading.Event(), []
+        running = asyncio.create_task(in_thread(lambda: begun.set() or free.wait(60), None, "a"))
+        await asyncio.to_thread(begun.wait, 60)
+        running.cancel()
+        await asyncio.wait({running})
+        following = asyncio.create_task(in_thread(lambda: done.append(1), None, "a"))
+        await asyncio.sleep(0)
+        assert await in_thread(lambda: 7, None, "b") == 7
+        assert not done
+        free.set()
+        await following
+        assert done == [1]
 
 
 async def test_the_threads_of_the_event_loop_stay_free(turns):
