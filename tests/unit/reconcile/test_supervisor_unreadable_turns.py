@@ -159,6 +159,18 @@ async def test_an_unexpected_error_removes_no_finalizer(world):
     assert world.state("a") == "InternalError"
 
 
+async def test_an_unexpected_error_while_a_deletion_waits(world, calls):
+    """The finalizer is removed: no further event may come."""
+    world.supervisor.seen(REBALANCES, world.create("a", name="other", kafka={}), deleted=False)
+    await world.until(lambda: calls.under_way)
+    body = deleted(world, "r")
+    world.supervisor.seen(REBALANCES, body, deleted=False)
+    world.supervisor._unreadable.failed(REBALANCES, body)
+    calls.answers["a"].set()
+    await ended(world)
+    assert [name for _, _, name in world.kube.resources] == ["other"]
+
+
 class TestFinalizerNotRemoved:
     """The API server refuses it."""
 

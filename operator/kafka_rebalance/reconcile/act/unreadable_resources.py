@@ -115,7 +115,9 @@ class UnreadableResources:
         if namespace not in self._waiting:
             self._waiting[namespace] = {}
             self._start(self._handle_all(namespace))
-        self._waiting[namespace][one.about.uid] = one
+        replaced = self._waiting[namespace].get(one.about.uid)
+        release = one.release or (replaced is not None and replaced.release)
+        self._waiting[namespace][one.about.uid] = one._replace(release=release)
 
     async def _handle_all(self, namespace: str) -> None:
         """Until none of the namespace waits."""
