@@ -35,10 +35,9 @@ class Admission:
             denied = dict(zip(namespaces, await asyncio.gather(*asked), strict=True))
         found: dict[str, RebalanceError | None] = {}
         for about in metadata:
-            why = problem if connection.engine is None else None
-            if problem is not None and problem.reason == Reason.CLUSTER_CHANGED and about.uid in connection.rebalances:
-                why = problem
-            found[about.uid] = denied.get(about.namespace) or why or elsewhere.get(about.uid)
+            # The settings may be those of another cluster: what the engine has goes on, and nothing else begins there.
+            there = connection.serves(about.uid)
+            found[about.uid] = denied.get(about.namespace) or elsewhere.get(about.uid) or (None if there else problem)
         return found
 
     async def _begun_elsewhere(self, connection: NamedConnection) -> dict[str, RebalanceError]:

@@ -161,6 +161,12 @@ class NamedConnection:
         self._events = 0
         return *self.rebalances, *self.throttles
 
+    def serves(self, uid: str) -> bool:
+        """Whether the engine that it leads to has this resource, and not only to end it."""
+        rebalance = self.rebalances.get(uid)
+        placed = self.engine is not None and self.placed.get(uid) is self.engine
+        return placed and (rebalance is None or rebalance.refusal is None)
+
     def metadata_of(self, uid: str) -> ObjectMeta:
         """Of a resource that names it."""
         return self.rebalances[uid].desired.metadata if uid in self.rebalances else self.throttles[uid].metadata
@@ -218,6 +224,13 @@ class NamedConnection:
         self.rebalances.pop(uid, None)
         self.throttles.pop(uid, None)
         self.changed.set()
+
+    def begin_nothing(self, why: RebalanceError | None) -> None:
+        """Why its engine may begin no run: the settings do not lead to its cluster (yet). None: it may."""
+        for uid, rebalance in self.rebalances.items():
+            if self.serves(uid) and rebalance.unverified is not why:
+                rebalance.unverified = why
+                self.placed[uid].wake()
 
     def wake(self, uid: str) -> None:
         """Something changed for this resource. An engine that does not have it, as it may not be used, sleeps on."""

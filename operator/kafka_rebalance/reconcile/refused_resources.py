@@ -143,15 +143,13 @@ class RefusedResources:
             if run is not None and self._nothing_is_left(run, started):
                 await self._give_up(connection, run)
         elif self._engines.get(run.cluster_id) is running:
-            goes_on = _goes_on(connection, why) and connection.owner == running.owner
+            served = connection.placed.get(uid) is running.engine and rebalance.refusal is None
+            goes_on = served and _goes_on(connection, why)
             connection.busy.discard(uid)
             connection.place(rebalance, running.engine, None if goes_on else why)
         return unknown
 
     async def _started(self, connection: NamedConnection, run: Run, running: Running) -> Started:
-        why = connection.refusals.get(run.uid)
-        if why is not None and _goes_on(connection, why) and connection.owner == running.owner:
-            return Started.HERE
         if connection.placed.get(run.uid) is running.engine:
             return Started.HERE
         return await self._engines.started(run, connection.owner, running)

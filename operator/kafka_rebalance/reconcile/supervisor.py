@@ -87,7 +87,9 @@ class Supervisor:
         self._refused = RefusedResources(
             self._engines, self._stores, unconnected, self._limits_known, self._hand_over, self._in_background, clock
         )
-        self._unfinished = UnfinishedWork(self._engines, self._book, self._look_after)
+        self._all_known = asyncio.Event()
+        self._all_known.set()
+        self._unfinished = UnfinishedWork(self._engines, self._book, self._look_after, self._all_known)
         self._kinds: Mapping[str, Callable[..., None]] = {
             CONNECTIONS: self.connection_seen,
             REASSIGNMENT_THROTTLES: self.throttle_seen,
@@ -96,8 +98,6 @@ class Supervisor:
         self._lasting = LastingTasks()
         self._samplers = ConnectionSamplers(lake, self._engines, self._lasting, clock)
         self._background: set[asyncio.Task[None]] = set()
-        self._all_known = asyncio.Event()
-        self._all_known.set()
 
     @property
     def failed_tasks(self) -> tuple[str, ...]:
@@ -153,11 +153,14 @@ class Supervisor:
                 connection.changed.set()
             return
         self._look_after(connection)
-        if connection.resource is not None and (before is None or before.metadata.uid != metadata.uid):
+        resource = connection.resource
+        if resource is not None and (before is None or before.metadata.uid != metadata.uid):
             connection.verified = None  # it may have been created again because its cluster was replaced
-            connection.changed.set()
-        elif before is None or connection.resource is None or before.spec != connection.resource.spec:
-            connection.changed.set()
+        elif before is not None and resource is not None and before.spec == resource.spec:
+            return
+        connection.changed.set()
+        if connection.kafka != connection.verified:
+            connection.begin_nothing(Transient(Reason.KAFKA_UNREACHABLE, "the settings of the connection are new"))
 
     def rebalance_seen(self, body: dict[str, Any], *, deleted: bool) -> None:
         """A KafkaRebalance was created, changed or is gone."""
@@ -224,16 +227,15 @@ class Supervisor:
             for body in await self._kube.list_resources(plural, namespace)
         ]
         self._all_known.clear()
-        try:
-            for plural, body in found:
-                self.seen(plural, body, deleted=False)
-                await asyncio.sleep(0)  # thousands take seconds
-        finally:
-            self._all_known.set()
+        for plural, body in found:
+            self.seen(plural, body, deleted=False)
+            await asyncio.sleep(0)  # thousands take seconds
+        self._all_known.set()
         await self._engines.end_bindings()
 
     async def start(self) -> None:
-        """Before anything is seen: clean up, and start the background work."""
+        """Before anything is seen: clean up, and start the background work. ``know`` has to follow."""
+        self._all_known.clear()
         await clean_up(self._stores, self._kube)
         self._lasting.start("the removal of old records", keep_swept(self._stores, self._resources, self._clock))
         self._lasting.start("the limit on old records", keep_limited(self._stores, self._resources))
@@ -343,6 +345,8 @@ class Supervisor:
         """
         try:
             judged = await self._admission.judge(connection, problem)
+            if problem is None and connection.kafka != connection.verified:
+                return  # edited meanwhile: ``changed`` is set, and the new settings are tried
             refusals = {uid: why for uid, why in judged.items() if why is not None}
             permitted = judged.keys() - refusals.keys()
             if connection.engine is not None:
@@ -352,6 +356,7 @@ class Supervisor:
                 for uid, rebalance in list(connection.rebalances.items()):
                     if connection.may_move and uid in permitted:
                         connection.place(rebalance, engine)
+                connection.begin_nothing(problem)
             self._refused.refuse(connection, refusals)
             resource = connection.resource
             if resource is not None and not await self._resources.report_connection(

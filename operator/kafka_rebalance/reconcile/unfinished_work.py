@@ -25,12 +25,23 @@ _WARN_EVERY_LOOKS = 60
 
 
 class UnfinishedWork:
-    """Looks at the records. ``connect`` is called for connections that are needed to end the work of their owner."""
+    """Looks at the records. ``connect`` is called for connections that are needed to end the work of their owner.
 
-    def __init__(self, engines: Engines, book: ConnectionBook, connect: Callable[[NamedConnection], None]) -> None:
+    ``all_known``: set when the resources have been read. Before, no cluster is named by any, and a look would end the
+    ownership of all.
+    """
+
+    def __init__(
+        self,
+        engines: Engines,
+        book: ConnectionBook,
+        connect: Callable[[NamedConnection], None],
+        all_known: asyncio.Event,
+    ) -> None:
         self._engines = engines
         self._book = book
         self._connect = connect
+        self._all_known = all_known
         self._looks: dict[str, int] = {}
         """By cluster id: how often its work was found unfinished, in a row."""
 
@@ -38,6 +49,7 @@ class UnfinishedWork:
         """Look every minute, until cancelled."""
         while True:
             await asyncio.sleep(_EVERY_SECONDS)
+            await self._all_known.wait()
             try:
                 await self._look()
             except RebalanceError as error:

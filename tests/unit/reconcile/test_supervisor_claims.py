@@ -13,7 +13,7 @@ from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile import engines
 from kafka_rebalance.reconcile.act.claimed_server import Claimed
 from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
-from kafka_rebalance.reconcile.runs.opening import Runs
+from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 
 
 class Hanging(Cluster):
@@ -216,20 +216,19 @@ class TestEditedConnection:
         world.connection()
         world.real.slow = {BrokerId(4)}
         planned, looked = asyncio.Event(), asyncio.Event()
-        open_planned_run, work_in = Runs.open_planned_run, ClusterOwners.work_in
+        begin, work_in = Lifecycle.begin, ClusterOwners.work_in
 
-        async def take_later(runs, rebalance, rebalances):
-            if rebalance.memory.planning is not None and rebalance.memory.planning.done():
-                planned.set()
-                await looked.wait()
-            return await open_planned_run(runs, rebalance, rebalances)
+        async def begin_later(*arguments):
+            planned.set()
+            await looked.wait()
+            await begin(*arguments)
 
         async def look(owners, cluster_id):
             found = await work_in(owners, cluster_id)
             looked.set()
             return found
 
-        monkeypatch.setattr(Runs, "open_planned_run", take_later)
+        monkeypatch.setattr(Lifecycle, "begin", begin_later)
         world.create("a", kafka=REF, brokers={"decommission": [1]}, throttle={"unlimited": True})
         world.see("a")
         await world.until(planned.is_set)

@@ -1,5 +1,6 @@
 """After a restart the operator restores its throttles in a Kafka cluster, even if no resource names it any more."""
 
+import asyncio
 import logging
 
 import pytest
@@ -203,6 +204,7 @@ class TestOrphanRun:
         """The copies in flight arrive under their throttle; then the cluster is free."""
         await self.orphaned(world)
         await world.supervisor.start()
+        await world.supervisor.know(())
         world.gone(REBALANCES, "a", "r")
         world.see("b")
         await world.until(lambda: world.state("b") == "ClusterOwnedElsewhere")
@@ -278,3 +280,23 @@ class TestOfAnEarlierVersion:
         await restarted(world)
         await world.until(lambda: "how to connect is not on record" in caplog.text)
         assert list(world.supervisor._book) == []
+
+
+class TestBeforeTheResourcesAreKnown:
+    async def test_no_cluster_loses_its_owner(self, world, monkeypatch):
+        """The first listing may take minutes. Until then nothing is known to name the cluster."""
+        looks = []
+
+        async def look(_self):
+            looks.append(world.owner)
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(unfinished_work.UnfinishedWork, "_look", look)
+        monkeypatch.setattr(unfinished_work, "_EVERY_SECONDS", 0.0)
+        await world.supervisor.start()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        before = list(looks)
+        await world.supervisor.know(())
+        await world.until(lambda: looks)
+        assert before == []

@@ -57,7 +57,7 @@ class Lifecycle(RunRecords):
                 await self._resources.add_finalizer(rebalance)
             elif rebalance.record.open_run is not None:
                 await self._load_plan(rebalance, rebalance.record.open_run)
-            elif undo_ordered(rebalance):
+            elif rebalance.may_begin and undo_ordered(rebalance):
                 await self._reopen(rebalance)
             elif already_done(rebalance):
                 await self._keep_ended(rebalance)

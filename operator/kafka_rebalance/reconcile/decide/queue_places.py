@@ -140,9 +140,9 @@ def _ends(rebalance: RebalanceView) -> bool:
 
 
 def _waits_to_replan(rebalance: RebalanceView) -> bool:
-    """Whether a new plan is to be made next. A rebalance that is held makes none, so it only rests with its run."""
+    """Whether a new plan is to be made next. A rebalance that may not begin makes none, so it only rests with its run."""
     replanning = rebalance.assessment.replanning
-    return replanning is not None and replanning.ready and rebalance.held_by is None
+    return replanning is not None and replanning.ready and rebalance.may_begin
 
 
 def _gives_up_place(rebalance: RebalanceView) -> bool:

@@ -58,7 +58,7 @@ def lost_and_all(rebalance: RebalanceView) -> tuple[int, int]:
 def wants_plan(rebalance: RebalanceView) -> bool:
     """Whether a plan is to be made: none was made for this spec, or the present one has been put aside."""
     desired, record = rebalance.desired, rebalance.record
-    if rebalance.held_by is not None:
+    if not rebalance.may_begin:
         return False
     if not desired.has_finalizer or not record.was_read or desired.deleting or rebalance.memory.planning is not None:
         return False

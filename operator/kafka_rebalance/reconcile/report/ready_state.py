@@ -38,7 +38,7 @@ def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
         return _problem(problem.reason, problem.message + retried)
     if desired.spec_problem is not None and not desired.deleting:
         return _problem(desired.spec_problem.reason, _until_the_spec_is_valid(rebalance, desired.spec_problem))
-    refusal = rebalance.refusal
+    refusal = rebalance.refusal or (rebalance.unverified if _begins(rebalance) else None)
     if refusal is not None and not desired.deleting and (opened is not None or not already_done(rebalance)):
         return _problem(refusal.reason, refusal.message + (f"; {_draining(rebalance)}" if opened is not None else ""))
     if opened is None:
@@ -72,6 +72,12 @@ def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
     if opened.plan.log_dir_moves and assessment.statuses.finished:
         doing = "moving replicas between log dirs"
     return _in(Reason.REBALANCING, waits or doing)
+
+
+def _begins(rebalance: RebalanceView) -> bool:
+    """Whether a run is to begin next, unless there is nothing to do."""
+    replanning = rebalance.assessment.replanning
+    return rebalance.record.loaded_run is None or (replanning is not None and replanning.ready)
 
 
 def _in(state: str, message: str) -> tuple[ReadySummary, str, str]:

@@ -116,7 +116,7 @@ class Runs:
             return replanning
         async with self._lifecycle.problems_of(rebalance, _PLAN):
             made = await task
-            if not is_served(rebalance, rebalances):
+            if not is_served(rebalance, rebalances) or not rebalance.may_begin:
                 return replanning
             if isinstance(made, Planned):
                 await self._lifecycle.begin(rebalance, made, rebalances)

@@ -1,8 +1,8 @@
-"""One KafkaRebalance as the engine holds it: five values, each replaced as a whole and by one package.
+"""One KafkaRebalance as the engine holds it: six values, each replaced as a whole and by one package.
 
 ``desired`` is replaced where the API server has sent the resource (``Rebalance.see``) and where a round begins, because
 overrides begin and end by time (``Rebalance.look_at``); ``record`` and ``memory`` in
-``reconcile.act``, ``assessment`` in ``reconcile.rounds``, ``refusal`` in ``reconcile.connection_book``. A watch event
+``reconcile.act``, ``assessment`` in ``reconcile.rounds``, ``refusal`` and ``unverified`` in ``reconcile.connection_book``. A watch event
 may replace ``desired`` during any await: read values that must be consistent without an await in between.
 """
 
@@ -45,6 +45,14 @@ class RebalanceView(Protocol):
     def held_by(self) -> RebalanceError | None:
         """Why nothing new may start: the refusal, or a spec that was never readable. None: it may."""
 
+    @property
+    def unverified(self) -> RebalanceError | None:
+        """Why no run may begin: the connection was edited, and does not lead to this cluster yet. An open run goes on."""
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether a run may begin, or be moved back on request."""
+
 
 @dataclass(eq=False)
 class Rebalance:
@@ -55,6 +63,7 @@ class Rebalance:
     assessment: Assessment = field(default_factory=Assessment)
     memory: Memory = field(default_factory=Memory)
     refusal: RebalanceError | None = None
+    unverified: RebalanceError | None = None
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Self:
@@ -65,6 +74,11 @@ class Rebalance:
     def held_by(self) -> RebalanceError | None:
         """Why nothing new may start: the refusal, or a spec that was never readable. None: it may."""
         return self.refusal or (self.desired.spec_problem if self.desired.never_read else None)
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether a run may begin, or be moved back on request."""
+        return self.held_by is None and self.unverified is None
 
     def see(self, body: Mapping[str, Any]) -> None:
         """Take in a newer state of the resource."""

@@ -1,4 +1,4 @@
-"""The state of a rebalance: five values, each replaced by one package; readers cannot change any of them."""
+"""The state of a rebalance: six values, each replaced by one package; readers cannot change any of them."""
 
 import ast
 from collections.abc import Iterator
@@ -68,6 +68,7 @@ WRITERS = {
     "memory": {"act"},
     "assessment": {"rounds.py", "sending.py"},
     "refusal": {"connection_book.py"},
+    "unverified": {"connection_book.py"},
 }
 """The packages, or modules, that replace each value."""
 
@@ -82,6 +83,8 @@ class View:
     memory: Memory
     refusal: RebalanceError | None
     held_by: RebalanceError | None
+    unverified: RebalanceError | None
+    may_begin: bool
 
 
 def rebalance(name="r", *, deleting=False):
@@ -101,7 +104,8 @@ def running(name="r", *, deleting=False):
 
 
 def view(mine):
-    return View(mine.desired, mine.record, mine.assessment, mine.memory, mine.refusal, mine.held_by)
+    asked = mine.desired, mine.record, mine.assessment, mine.memory
+    return View(*asked, mine.refusal, mine.held_by, mine.unverified, mine.may_begin)
 
 
 @cache
@@ -129,7 +133,7 @@ class TestOneWriter:
     def test_nothing_else_of_a_rebalance_is_assigned(self):
         """This holds for the fields of the values and for any other attribute."""
         names = {name for owner, name, _ in assigned() if owner in {"rebalance", "old", "new", "other", "r"}}
-        assert names == {"record", "memory", "assessment", "refusal"}
+        assert names == {"record", "memory", "assessment", "refusal", "unverified"}
 
     @pytest.mark.parametrize("kind", [Desired, Record, Assessment, Memory, Judgement])
     def test_the_values_are_frozen(self, kind):
