@@ -54,7 +54,7 @@ class LedgerCache:
         self._size = 0
         self._ledger: Ledger | None = None
         self._in_doubt = False
-        """Whether the last save got no answer: what is stored is this ledger, or the one that was to replace it."""
+        """Whether what is stored may be another ledger: the last save, or one of an earlier process, got no answer."""
         self._established = False
         """Whether it has entries on record, or this process has stored it."""
         self.exists = False
@@ -72,6 +72,8 @@ class LedgerCache:
         _, self._size = await computed(_written, self._ledger, many=_is_large(self._ledger))
         self.exists = stored is not None
         self._established = not self._ledger.empty
+        # A write of an earlier process that got no answer may still be carried out: the first save is not left out.
+        self._in_doubt = self._established
         self.topics_at_start = frozenset({*self._ledger.topics, *self._ledger.entries})
 
     @property

@@ -6,6 +6,7 @@ from tests.fakes.kube_in_memory import KubeInMemory
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
+from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.ledger_store import LedgerStore
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, stored_ledger
@@ -33,3 +34,15 @@ class TestStored:
         assert refused.value.reason == "ThrottleLedgerDamaged"
         assert "of cluster c cannot be read (ConfigMap " in refused.value.message
         assert "do not have the content that was written); restore it, or delete it after" in refused.value.message
+
+
+async def test_a_late_write_of_an_earlier_process_is_replaced(kube):
+    """It is carried out after the next process has read the ledger, which has nothing new to store."""
+    earlier, cache = LedgerCache("c", LedgerStore(kube)), LedgerCache("c", LedgerStore(kube))
+    await earlier.load()
+    await cache.load()
+    await earlier.save(Ledger())
+    with pytest.raises(Conflict):
+        await cache.save(cache.ledger)
+    await cache.save(cache.ledger)
+    assert await stored_ledger(LedgerStore(kube), "c") == cache.ledger != Ledger()
