@@ -2,17 +2,17 @@
 
 That package handles kubeconfig, tokens and certificates. It is imported only where somebody connects, because the
 import takes as long as a small plan. Requests and responses are plain JSON, because it has no classes for our
-resources. Calls block, so they run in threads of this object; none is retried here.
+resources. Calls block, so they run in threads of this object (``call_threads``); none is retried here.
 """
 
-import asyncio
 import base64
 import binascii
 import os
+import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
@@ -30,6 +30,7 @@ from kafka_rebalance.kube.api_errors import (
     from_response,
     unreachable,
 )
+from kafka_rebalance.kube.call_threads import CallThreads
 from kafka_rebalance.kube.object_json import read_object_json, without_ballast
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.reasons import Reason
@@ -41,7 +42,7 @@ COMPONENT = "kafka-rebalance-operator"
 DEFAULT_NAMESPACE = "kafka-rebalance"
 _TIMEOUT = (3, 8)
 """Seconds to connect, seconds to answer."""
-_THREADS = 8
+_IN_NAMESPACE = re.compile(r"/namespaces/([^/?]+)/")
 _MERGE_PATCH = "application/merge-patch+json"
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _MAX_EVENT_MESSAGE = 1024
@@ -71,7 +72,7 @@ class KubeClient:
         self.namespace = namespace
         self._before_write = before_write
         self._api = client.ApiClient(configuration)
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kube")
+        self._threads = CallThreads()
 
     @classmethod
     def connect(
@@ -88,7 +89,7 @@ class KubeClient:
 
     async def close(self) -> None:
         """Close connections and stop threads. When this returns, no request is under way."""
-        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        await self._threads.close()
 
     # Our resources -------------------------------------------------------------------------------------------------
 
@@ -276,6 +277,11 @@ class KubeClient:
 
     # ---------------------------------------------------------------------------------------------------------------
 
+    def _namespace_of_others(self, path: str) -> str | None:
+        """The namespace of the objects in the path; None if they have none, or are in the operator's own."""
+        found = _IN_NAMESPACE.search(path)
+        return found[1] if found is not None and found[1] != quote(self.namespace) else None
+
     def _leases(self, name: str = "") -> str:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{quote(self.namespace)}/leases"
         return f"{path}/{quote(name)}" if name else path
@@ -338,9 +344,9 @@ class KubeClient:
     ) -> Json:
         if labels:
             path += "?" + urlencode({"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())})
-        loop = asyncio.get_running_loop()
+        call = partial(self._call, method, path, body, content_type, accept, kept)
         try:
-            return await loop.run_in_executor(self._threads, self._call, method, path, body, content_type, accept, kept)
+            return await self._threads.run(call, self._namespace_of_others(path))
         finally:
             beat()
 

@@ -1,10 +1,11 @@
 """What answers where the API server should be."""
 
+import asyncio
 import contextlib
 import json
 import threading
 import tracemalloc
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -36,9 +37,9 @@ class Page(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def answering(page):
+def answering(page, kind=HTTPServer):
     """The address of a server with this page."""
-    with HTTPServer(("127.0.0.1", 0), page) as server:
+    with kind(("127.0.0.1", 0), page) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -128,6 +129,33 @@ async def test_the_memory_for_a_list():
         await kube.close()
     assert [row["metadata"] for row in found] == [{"name": f"r{number}"} for number in range(20)]
     assert most < 4 * len(WidePage.page)
+
+
+async def test_slow_writes_to_the_objects_of_a_namespace():
+    """Only two are under way at a time. Those of other namespaces and the operator's own records are not held up."""
+    under_way, most, answer = [], [], threading.Event()
+
+    class SlowInOne(Page):
+        content = b"{}"
+
+        def do_PATCH(self):
+            under_way.append(self.path)
+            most.append(len(under_way))
+            answer.wait()
+            under_way.pop()
+            self.do_GET()
+
+    with answering(SlowInOne, ThreadingHTTPServer) as address:
+        kube = KubeClient(client.Configuration(host=address), "kafka-rebalance")
+        slow = [asyncio.create_task(kube.patch_status("kafkarebalances", "slow", f"r{n}", {})) for n in range(20)]
+        await asyncio.sleep(0)
+        assert await kube.get("kafkarebalances", "other", "r") == {}
+        assert await kube.get_config_map("ledger") == {}
+        assert await kube.get("kafkarebalances", "kafka-rebalance", "r") == {}
+        answer.set()
+        await asyncio.gather(*slow)
+        await kube.close()
+    assert max(most) <= 2
 
 
 class TestNotFound:
