@@ -25,6 +25,7 @@ from kafka_rebalance.reconcile.act.closing import Closing, drain_reported
 from kafka_rebalance.reconcile.act.judges import Judges, moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
+from kafka_rebalance.reconcile.act.status_writes import StatusWrites
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.arrival_proof import moved_since
 from kafka_rebalance.reconcile.decide.direction import deleted_meanwhile, direction_of, may_end_later
@@ -32,11 +33,12 @@ from kafka_rebalance.reconcile.decide.judging import exempt_from_health_gate, pa
 from kafka_rebalance.reconcile.decide.log_dir_decisions import with_log_dirs_judged
 from kafka_rebalance.reconcile.decide.queue_places import behind, may_plan, places_of
 from kafka_rebalance.reconcile.decide.replanning import (
+    ended_unedited,
     only_kept_copies_in_flight,
     replanning_for_spec,
     wants_plan,
 )
-from kafka_rebalance.reconcile.decide.requeue import requeue_after
+from kafka_rebalance.reconcile.decide.requeue import BUSY_SECONDS, requeue_after
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.decide.teardown import awaited_plans, renamed_from, successors_of, teardown_of
 from kafka_rebalance.reconcile.engine_parts import EngineParts
@@ -69,7 +71,6 @@ class Rounds:
         self.stopped = False
         """Whether no new step may start, because the process is about to end."""
         self._cluster_id, self._admin = info.cluster_id, admin
-        self._resources = resources
         self._clock = clock
         self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id, parts.on_record)
         self._lifecycle.live = info.brokers
@@ -99,6 +100,7 @@ class Rounds:
             admin, self.rebalances, self.throttle, self._lifecycle, stores, self._observer, self._judges,
             self._log_dirs, self._turns, clock,
         )  # fmt: skip
+        self._statuses = StatusWrites(resources, self.rebalances, self._observer, self._turns, clock)
         self._awaited: dict[str, str] = {}
         most = MAX_STEPS if parts.turns is None else INLINE_STEPS
         self._recorder = RunRecorder(info.cluster_id, clock, parts.history, most)
@@ -108,6 +110,7 @@ class Rounds:
 
         Returns how many seconds may pass before the next round.
         """
+        self._turns.left = False
         rebalances = sorted(self.rebalances.values(), key=lambda r: r.desired.age_key)
         info = await self._prepare_all(rebalances)
         await self._look_at_permissions(rebalances)
@@ -131,12 +134,13 @@ class Rounds:
         await self.throttle.restore_finished(info, self.rebalances.values())
         await self._close(running, info, cluster, acting)
         self._recorder.keep_ended()
-        for r in rebalances:
+        resting = [r for r in rebalances if r not in running or r.record.loaded_run is None]
+        for r, in_time in self._statuses.in_turn("report", resting):
             await asyncio.sleep(0)  # each status is a slice of its own
-            if (r not in running or r.record.loaded_run is None) and is_served(r, self.rebalances):
-                await self._report(r, members)
+            if is_served(r, self.rebalances):
+                await self._statuses.report(r, members, in_time=in_time)
         await self.throttle.report(self._observer.sizes.traffic)
-        return requeue_after(
+        pause = requeue_after(
             self.rebalances.values(),
             self._clock.monotonic(),
             sent=sent,
@@ -144,6 +148,7 @@ class Rounds:
             ledger_empty=self.throttle.ledger_empty,
             limits_others=self.throttle.limits_others,
         )
+        return min(pause, BUSY_SECONDS) if self._turns.left or self.throttle.unreported else pause
 
     @property
     def missing_permissions(self) -> tuple[MissingPermission, ...]:
@@ -178,6 +183,7 @@ class Rounds:
         self._lifecycle.begin_round()
         await self._each(rebalances, "look at overrides", look_at)
         await self._each(self._turns.after_others("end", rebalances, may_end_later), "begin the round", self._prepare)
+        await self._write_objects(rebalances)
         info = self.info = await self._admin.describe_cluster()
         self._lifecycle.live = info.brokers
         for rebalance in rebalances:
@@ -185,6 +191,16 @@ class Rounds:
         await self.throttle.load(rebalances, info)
         self._observer.members.note(info)
         return info
+
+    async def _write_objects(self, rebalances: list[Rebalance]) -> None:
+        """Add finalizers, mark what has ended. Nothing is planned for a resource before its turn has come."""
+        stage = "write the object"
+        to_write = [rebalance for rebalance in rebalances if self._lifecycle.has_write(rebalance)]
+        uids = {rebalance.uid for rebalance in to_write}
+        for rebalance in rebalances:
+            if rebalance.uid not in uids:
+                self._lifecycle.nothing_to_do(rebalance, stage)
+        await self._each(self._turns.of(stage, to_write), stage, self._lifecycle.write)
 
     async def _prepare(self, rebalance: Rebalance, *, connected: bool = True) -> None:
         """Load what is stored, and put the plan aside if the spec asks for another one."""
@@ -304,10 +320,13 @@ class Rounds:
             rebalance.assessment = replace(rebalance.assessment, throttle=applied.findings[rebalance.uid])
 
     async def _report_running(self, running: list[Rebalance], cluster: ClusterState) -> list[Rebalance]:
-        """Write the status of what runs, before it may be closed: a closed run has no numbers any more."""
+        """Write the status of what runs, before it may be closed: a closed run has no numbers any more.
+
+        What waits for its turn keeps the numbers that were built now.
+        """
         now, sizes, durations = self._clock.monotonic(), self._observer.sizes, self._recorder.durations()
 
-        async def report(rebalance: Rebalance) -> None:
+        async def measure(rebalance: Rebalance) -> None:
             await asyncio.sleep(0)  # what was done before, what has moved and the status are slices of their own
             advance = advance_of(rebalance, cluster, sizes.replica_bytes, sizes.produce_rates, now, durations)
             rebalance.assessment = replace(rebalance.assessment, advance=advance)
@@ -315,9 +334,12 @@ class Rounds:
             self._recorder.follow(rebalance, cluster, sizes.replica_bytes)
             if not rebalance.assessment.finished:
                 rebalance.assessment = replace(rebalance.assessment, drain=None)  # it has to be proved again
-            await self._report_judged(rebalance, cluster)
 
-        return await self._each(running, "measure", report)
+        measured = await self._each(running, "measure", measure)
+        for rebalance, in_time in self._statuses.in_turn("report what runs", measured):
+            await asyncio.sleep(0)
+            await self._statuses.report_judged(rebalance, cluster, in_time=in_time)
+        return measured
 
     async def _close(
         self, running: list[Rebalance], info: ClusterInfo, cluster: ClusterState, acting: list[Rebalance]
@@ -347,32 +369,9 @@ class Rounds:
         The next calls may put replicas there, so what cannot be written before these is proved again.
         """
         if not drain_reported(rebalance):
-            await self._report_judged(rebalance, cluster)
+            await self._statuses.report_judged(rebalance, cluster)
         if not drain_reported(rebalance):
             rebalance.assessment = replace(rebalance.assessment, drain=None)
-
-    async def _report_judged(self, rebalance: Rebalance, cluster: ClusterState) -> None:
-        """Write the status, unless it was deleted since it was judged: what then goes back is not known yet."""
-        if not rebalance.desired.deleted_since(rebalance.memory.prepared):
-            await self._report(rebalance, cluster)
-
-    async def _report(self, rebalance: Rebalance, cluster: ClusterState, problem: RebalanceError | None = None) -> None:
-        """Write the status. An API server that does not answer does not delay this rebalance or the others.
-
-        A status that cannot be built does not delay them either; the resource then reports only this error.
-        """
-        try:
-            exists = await self._resources.report(rebalance, cluster, self._observer.sizes.replica_bytes, problem)
-        except RebalanceError as error:
-            log.warning("%s: status not written: %s", rebalance.name, error.message)
-            return
-        except Exception:
-            log.exception("%s: status not written", rebalance.name, extra=rebalance.log_fields)
-            await self._resources.report_failure(rebalance)
-            return
-        if not exists:
-            log.info("%s is gone", rebalance.name)
-            self.rebalances.pop(rebalance.uid, None)
 
     def forget(self) -> None:
         """Free the readings after the last round, also those in a reference cycle (``model.bulk.kept_for_long``)."""
@@ -385,15 +384,13 @@ class Rounds:
             await self.throttle.report({}, error)
         except Exception:
             log.exception("cluster %s: status of its throttle resources not written", self._cluster_id)
-        for rebalance in list(self.rebalances.values()):
+        concerned = [rebalance for rebalance in self.rebalances.values() if not ended_unedited(rebalance)]
+        for rebalance, in_time in self._statuses.in_turn("report a problem", concerned):
             await asyncio.sleep(0)  # each status is a slice of its own
-            run, desired = rebalance.record.run, rebalance.desired
-            if run is not None and not run.open and not desired.deleting and run.planning_hash == desired.planning_hash:
-                continue  # finished, and not edited: what happens to the cluster now does not concern it
             try:
-                if rebalance.desired.deleting and error.reason in NO_CONNECTION_REASONS:
+                if in_time and rebalance.desired.deleting and error.reason in NO_CONNECTION_REASONS:
                     await self._prepare(rebalance, connected=False)
-                await self._report(rebalance, ClusterState(self._cluster_id, {}), error)
+                await self._statuses.report(rebalance, ClusterState(self._cluster_id, {}), error, in_time=in_time)
             except Exception:
                 # The engine goes on even if a status cannot be built.
                 log.exception("%s: status not written", rebalance.name)

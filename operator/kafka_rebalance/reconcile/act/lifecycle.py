@@ -5,15 +5,17 @@ Each step is stored before the next begins, and each begins by looking at what i
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
-from kafka_rebalance.errors import Permanent, RebalanceError, Refused
+from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.backoff import longer
 from kafka_rebalance.reconcile.act.run_records import RunRecords
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
@@ -36,7 +38,7 @@ class Lifecycle(RunRecords):
     """Prepares each rebalance for a round and ends its run."""
 
     async def prepare(self, rebalance: Rebalance, *, connected: bool = True) -> None:
-        """Load what is stored, add the finalizer, begin a teardown. ``memory.problem`` says why that failed.
+        """Load what is stored, begin a teardown. ``memory.problem`` says why that failed.
 
         ``connected`` False: Kafka cannot be reached, so only what needs no Kafka can end.
         """
@@ -54,20 +56,39 @@ class Lifecycle(RunRecords):
                 return
             await self._read(rebalance)
             if not rebalance.desired.has_finalizer:
-                await self._resources.add_finalizer(rebalance)
-            elif rebalance.record.open_run is not None:
+                return
+            if rebalance.record.open_run is not None:
                 await self._load_plan(rebalance, rebalance.record.open_run)
             elif rebalance.may_begin and undo_ordered(rebalance):
                 await self._reopen(rebalance)
-            elif already_done(rebalance):
-                await self._keep_ended(rebalance)
 
-    async def _keep_ended(self, rebalance: Rebalance) -> None:
+    def has_write(self, rebalance: Rebalance) -> bool:
+        """Whether the object itself is to be written before anything else is done for it (``write``)."""
+        if rebalance.desired.deleting or self._clock.monotonic() < rebalance.memory.retry_at:
+            return False
+        return not rebalance.desired.has_finalizer or self._ended_write(rebalance) is not None
+
+    async def write(self, rebalance: Rebalance) -> None:
+        """Add the finalizer, or mark or delete the object of an ended run. Users can make such a write slow."""
+        with _growing_pause(rebalance):
+            if not rebalance.desired.has_finalizer:
+                await self._resources.add_finalizer(rebalance)
+            elif (ended := self._ended_write(rebalance)) is not None:
+                await ended(rebalance)
+
+    def _ended_write(self, rebalance: Rebalance) -> Callable[[Rebalance], Awaitable[None]] | None:
+        """What is to be written because its run has ended."""
+        if rebalance.record.open_run is not None or undo_ordered(rebalance) or not already_done(rebalance):
+            return None
         if (key := completed_key(rebalance)) is not None and rebalance.memory.marked_completed != key:
+            return self._mark_completed
+        return self._resources.delete if outlived(rebalance, self._clock.now()) else None
+
+    async def _mark_completed(self, rebalance: Rebalance) -> None:
+        key = completed_key(rebalance)
+        if key is not None:
             await self._resources.mark_completed(rebalance, key)
             rebalance.memory = replace(rebalance.memory, marked_completed=key)
-        elif outlived(rebalance, self._clock.now()):
-            await self._resources.delete(rebalance)
 
     async def ended(self, rebalance: Rebalance) -> bool:
         """Whether its run has ended well: what happens to the cluster, or its last problem, does not concern it now."""
@@ -144,8 +165,12 @@ class Lifecycle(RunRecords):
             await self._handed_over.use_up(await self._handed_over.handed_over_to(rebalance.uid))
             await self._stores.forget(rebalance.uid)
             rebalance.record = replace(rebalance.record, run=None)
+        await self._remove_finalizer(rebalance)
+
+    async def _remove_finalizer(self, rebalance: Rebalance) -> None:
         if rebalance.desired.has_finalizer:
-            await self._resources.remove_finalizer(rebalance)
+            with _growing_pause(rebalance):
+                await self._resources.remove_finalizer(rebalance)
 
     async def begin(self, rebalance: Rebalance, planned: Planned, rebalances: Mapping[str, Rebalance]) -> None:
         """Open the run of this plan, or go on with it in an open run. The plan is stored already.
@@ -243,7 +268,7 @@ class Lifecycle(RunRecords):
                 where = self._stores.runs.how_to_see(rebalance.uid)
                 log.warning("%s: finalizer removed, its records stay (%s): %s", rebalance.name, where, damaged.message)
                 await self._resources.announce(rebalance, RunOutcome.ABANDONED)
-                await self._resources.remove_finalizer(rebalance)
+                await self._remove_finalizer(rebalance)
 
     async def _tear_down(self, rebalance: Rebalance, *, connected: bool) -> None:
         if rebalance.record.run is None:
@@ -276,3 +301,15 @@ class Lifecycle(RunRecords):
             namespace = rebalance.desired.metadata.namespace
             terminating = await self._resources.namespace_or_crd_terminating(REBALANCES, namespace)
             rebalance.memory = replace(rebalance.memory, terminating=terminating, terminating_checked_at=now)
+
+
+@contextmanager
+def _growing_pause(rebalance: Rebalance) -> Iterator[None]:
+    """Double the pause with each failure in a row: a write to an object may take its time-out each time."""
+    try:
+        yield
+    except Transient as error:
+        before = rebalance.memory.error
+        if isinstance(before, Transient):
+            error.retry_after = max(error.retry_after, longer(before.retry_after))
+        raise

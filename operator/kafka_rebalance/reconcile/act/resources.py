@@ -200,19 +200,22 @@ class Resources:
         cluster: ClusterState,
         replica_bytes: ReplicaBytes,
         problem: RebalanceError | None = None,
+        *,
+        write: bool = True,
     ) -> bool:
         """Write the status if it is due, and an event if Ready's reason changed. False: it is gone.
 
-        The status of a resource that only finalizers of others keep stays as it is: its run has ended.
+        The status of a resource that only finalizers of others keep stays as it is: its run has ended. Without
+        ``write``, the status is only built, and nothing is sent.
         """
         now, metadata = self._now(), rebalance.desired.metadata
         if metadata.deleting and not metadata.held:
-            return await self.exists(metadata.namespace, metadata.name, metadata.uid)
+            return not write or await self.exists(metadata.namespace, metadata.name, metadata.uid)
         status = build_status(rebalance, cluster, replica_bytes, now=now, problem=problem)
         written, written_at = rebalance.memory.written, rebalance.memory.written_at
         again = rebalance.memory.status_in_doubt and not may_be_overwritten(written_at, now)
         rebalance.memory = replace(rebalance.memory, built=status)
-        if written is not None and not again and not due(written, status, written_at, now):
+        if not write or (written is not None and not again and not due(written, status, written_at, now)):
             return True
         before, in_doubt = written or rebalance.desired.status, rebalance.memory.status_in_doubt
         # Without an answer, the status is not known.
@@ -224,28 +227,30 @@ class Resources:
             await self._tell_transition(KIND, metadata, before, status)
         return exists
 
-    async def report_failure(self, rebalance: Rebalance) -> None:
-        """Report that the status cannot be built. The rest of the status does not change."""
+    async def report_failure(self, rebalance: Rebalance) -> bool:
+        """Report that the status cannot be built. The rest of the status does not change. False: it was not written."""
         rebalance.memory = replace(rebalance.memory, written=None)  # the next status must be written in any case
-        await self._say_failed(REBALANCES, rebalance.desired.metadata, rebalance.desired.status)
+        return await self._say_failed(REBALANCES, rebalance.desired.metadata, rebalance.desired.status)
 
-    async def report_throttle_failure(self, throttle: KafkaReassignmentThrottle) -> None:
+    async def report_throttle_failure(self, throttle: KafkaReassignmentThrottle) -> bool:
         """Like ``report_failure``, for a throttle resource."""
         self._throttles_written.pop(throttle.metadata.uid, None)
-        await self._say_failed(REASSIGNMENT_THROTTLES, throttle.metadata, throttle.status)
+        return await self._say_failed(REASSIGNMENT_THROTTLES, throttle.metadata, throttle.status)
 
-    async def _say_failed(self, plural: str, about: ObjectMeta, before: ResourceStatus) -> None:
+    async def _say_failed(self, plural: str, about: ObjectMeta, before: ResourceStatus) -> bool:
         stuck, reason, now = ReadySummary.STUCK, Reason.INTERNAL_ERROR, self._now()
         message = f"{UNEXPECTED}; trying again"
         conditions = summarise(before.conditions, stuck, reason, message, generation=about.generation, now=now)
         if conditions == before.conditions:
-            return  # our own write came back as a change
+            return True  # our own write came back as a change
         said = ResourceStatus(observed_generation=about.generation, conditions=conditions)
         patch = said.model_dump(mode="json", by_alias=True, include={"observed_generation", "conditions"})
         try:
             await self._patch_status(plural, about, {"status": patch})
         except RebalanceError as error:
             log.warning("%s/%s: status not written: %s", about.namespace, about.name, error.message)
+            return False
+        return True
 
     async def report_throttle(
         self,

@@ -24,20 +24,30 @@ class Turns:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._count = 0
+        self.left = False
+        """Whether some have been left for the next round, since this was last reset."""
         self._served: defaultdict[str, WeakKeyDictionary[Rebalance, int]] = defaultdict(WeakKeyDictionary)
 
     def of(self, stage: str, rebalances: Iterable[Rebalance]) -> Iterator[Rebalance]:
         """One after the other, until the time is over. The others are left for the next round."""
-        served, until = self._served[stage], self._clock.monotonic() + STAGE_SECONDS
+        return (rebalance for rebalance, in_time in self.marked(stage, rebalances) if in_time)
+
+    def marked(
+        self, stage: str, rebalances: Iterable[Rebalance], seconds: float = STAGE_SECONDS
+    ) -> Iterator[tuple[Rebalance, bool]]:
+        """All of them, and whether there is still time for each, or it is left for the next round."""
+        served, until = self._served[stage], self._clock.monotonic() + seconds
         ordered = sorted(rebalances, key=lambda rebalance: served.get(rebalance, 0))
+        in_time = True
         for number, rebalance in enumerate(ordered):
-            if number and self._clock.monotonic() >= until:
+            if in_time and number and self._clock.monotonic() >= until:
+                in_time, self.left = False, True
                 left = len(ordered) - number
                 log.info("calls take long: %d of %d rebalances wait for the next round", left, len(ordered))
-                return
-            self._count += 1
-            served[rebalance] = self._count
-            yield rebalance
+            if in_time:
+                self._count += 1
+                served[rebalance] = self._count
+            yield rebalance, in_time
 
     def after_others(
         self, stage: str, rebalances: Collection[Rebalance], may_wait: Callable[[Rebalance], bool]

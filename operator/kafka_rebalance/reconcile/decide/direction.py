@@ -70,10 +70,14 @@ def requires_decision(rebalance: RebalanceView) -> bool:
 
 
 def may_end_later(rebalance: RebalanceView) -> bool:
-    """Whether its deletion may be prepared in a later round, as if it came later: it has sent nothing to move back."""
-    record = rebalance.record
-    unprepared = rebalance.desired.deleted_since(rebalance.memory.prepared)
-    return unprepared and record.was_read and not record.may_have_sent
+    """Whether its deletion may be prepared in a later round, as if it came later.
+
+    It has sent nothing to move back; or its run has ended, and only its records or our finalizer are left.
+    """
+    desired, record = rebalance.desired, rebalance.record
+    unprepared = desired.deleted_since(rebalance.memory.prepared)
+    ended = desired.deleting and record.open_run is None and record.loaded_run is None
+    return record.was_read and (ended or (unprepared and not record.may_have_sent))
 
 
 def deleted_meanwhile(running: list[Rebalance]) -> list[Rebalance]:

@@ -76,6 +76,14 @@ def already_done(rebalance: RebalanceView) -> bool:
     return run.outcome in _ENDED_WELL or (run.undo and not run.open)
 
 
+def ended_unedited(rebalance: RebalanceView) -> bool:
+    """Whether its run has ended, for the spec that it has: what happens to the cluster now does not concern it."""
+    run, desired = rebalance.record.run, rebalance.desired
+    if run is None or run.open or desired.deleting:
+        return False
+    return run.planning_hash == desired.planning_hash
+
+
 def undo_ordered(rebalance: RebalanceView) -> bool:
     """Whether the run that has succeeded is to be moved back: the annotation names its plan."""
     run, desired = rebalance.record.run, rebalance.desired

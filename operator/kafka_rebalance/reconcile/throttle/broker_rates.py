@@ -34,7 +34,7 @@ from kafka_rebalance.execution.reassignment_throttle import (
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.throttle.backoff import Backoff
+from kafka_rebalance.reconcile.act.backoff import Backoff
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, originals
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
 
@@ -59,7 +59,7 @@ class BrokerRates:
         self._cache = cache
         self._reverts = reverts
         self._monotonic = monotonic
-        self._backoff = Backoff(monotonic)
+        self._backoff = Backoff[BrokerId](monotonic)
         self._wanted = WantedThrottle()
         self.targets: dict[RateKey, Target] = {}
         self._originals: dict[BrokerId, tuple[float, Mapping[str, Before]]] = {}

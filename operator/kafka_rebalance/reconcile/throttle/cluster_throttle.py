@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from structlog.contextvars import bound_contextvars
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
-from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, KafkaReassignmentThrottle
+from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError, without_traceback
 from kafka_rebalance.execution.list_budget import ListBudget
@@ -47,9 +47,10 @@ from kafka_rebalance.reconcile.state.assessment import ThrottleFindings
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.throttle.known_throttles import KnownThrottles
-from kafka_rebalance.reconcile.throttle.slices import THROTTLES_OF_A_SLICE, Slices, computed, many_move
+from kafka_rebalance.reconcile.throttle.slices import computed, many_move
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle
+from kafka_rebalance.reconcile.throttle.throttle_statuses import ThrottleStatuses
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +58,6 @@ ReadSizes = Callable[[Mapping[TopicPartition, PartitionState], ClusterInfo], Awa
 _NAMED = 3
 _AWAY = NO_CONNECTION_REASONS | {Reason.OTHER_CLUSTER}
 """Problems after which nothing can be restored: the cluster does not answer, or was replaced by another one."""
-GHOST_SECONDS = 60.0
-"""How often to check that resources without our finalizer still exist: a watch can miss their deletion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +85,13 @@ class ClusterThrottle:
         self._resources = resources
         self._lifecycle = ThrottleLifecycle(resources, clock)
         self._clock = clock
-        self._ghosts_looked_for_at = clock.monotonic()
         self.throttles = KnownThrottles(clock)
         """The throttle resources of the cluster, by uid."""
         self.problem: Permanent | None = None
         """Why nothing can be throttled: the ledger is missing or damaged."""
         self.missing_permissions: tuple[MissingPermission, ...] = ()
         """Missing permissions on the cluster, and on the topics that others reassign."""
+        self._statuses = ThrottleStatuses(resources, cluster_id, clock)
         self._seen_any = False
         self._made = Claims()
         """What was claimed last."""
@@ -138,6 +137,11 @@ class ClusterThrottle:
     def list_budget(self) -> ListBudget:
         """What is in the lists of throttled replicas."""
         return self._keeper.list_budget
+
+    @property
+    def unreported(self) -> bool:
+        """Whether the last round had no time left for some statuses of throttle resources."""
+        return bool(self._statuses.left)
 
     @property
     def foreign(self) -> Mapping[TopicPartition, PartitionState]:
@@ -302,29 +306,8 @@ class ClusterThrottle:
         if problem is not None:
             await self._lifecycle.remove_finalizers(self.throttles, connected=problem.reason not in _AWAY)
         ruling, view = self.ruling, self._view(traffic)
-        look_for_ghosts = self._clock.monotonic() - self._ghosts_looked_for_at >= GHOST_SECONDS
-        if look_for_ghosts:
-            self._ghosts_looked_for_at = self._clock.monotonic()
-        slices = Slices(THROTTLES_OF_A_SLICE)
-        for uid in list(self.throttles):
-            await slices.next()
-            throttle = self.throttles.get(uid)
-            if throttle is None:
-                continue
-            why = problem or self.problem or self._lifecycle.problem_of(throttle)
-            try:
-                exists = await self._resources.report_throttle(throttle, self._cluster_id, ruling, view, why)
-                if exists and look_for_ghosts and not throttle.metadata.held:
-                    where = (throttle.metadata.namespace, throttle.metadata.name, uid, REASSIGNMENT_THROTTLES)
-                    exists = await self._resources.exists(*where)
-            except RebalanceError as error:
-                log.warning("throttle %s: status not written: %s", throttle.name, error.message)
-            except Exception:
-                log.exception("throttle %s: status not written", throttle.name)
-                await self._resources.report_throttle_failure(throttle)
-            else:
-                if not exists:
-                    self.throttles.remove_gone(uid)
+        why = {uid: problem or self.problem or self._lifecycle.problem_of(t) for uid, t in self.throttles.items()}
+        await self._statuses.report(self.throttles, ruling, view, why)
 
     def _released(self, throttle: KafkaReassignmentThrottle, info: ClusterInfo) -> bool:
         """Whether the resource claims nothing any more, and live brokers have restored what it claimed."""

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, KafkaAdmin
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.act.backoff import Backoff
 from kafka_rebalance.reconcile.act.cordoning import CONFIG, cordoned_by_others
-from kafka_rebalance.reconcile.throttle.backoff import Backoff
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
 
 
@@ -20,7 +20,7 @@ class LeftCordons:
     def __init__(self, admin: KafkaAdmin, cache: LedgerCache, monotonic: Callable[[], float]) -> None:
         self._admin = admin
         self._cache = cache
-        self._backoff = Backoff(monotonic)
+        self._backoff = Backoff[BrokerId](monotonic)
 
     async def take(self, brokers: Collection[BrokerId]) -> None:
         """Record that these cordons are to be removed. The run that has set them ends after this."""

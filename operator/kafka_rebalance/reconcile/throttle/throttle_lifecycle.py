@@ -24,7 +24,9 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient, without_traceback
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.backoff import longer
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
+from kafka_rebalance.reconcile.act.turns import STAGE_SECONDS
 from kafka_rebalance.reconcile.decide.throttle_claims import ruling_throttle
 from kafka_rebalance.reconcile.throttle.slices import THROTTLES_OF_A_SLICE, Slices
 
@@ -113,9 +115,12 @@ class ThrottleLifecycle:
         Kafka cannot be reached, so that is not known.
         """
         ended = set[str]()
-        slices = Slices(THROTTLES_OF_A_SLICE)
-        for throttle in [t for t in throttles.values() if t.metadata.deleting]:
+        slices, until = Slices(THROTTLES_OF_A_SLICE), self._clock.monotonic() + STAGE_SECONDS
+        deleted = [throttle for throttle in throttles.values() if throttle.metadata.deleting]
+        for throttle in sorted(deleted, key=lambda throttle: self._retry(throttle).retry_at):
             await slices.next()
+            if self._clock.monotonic() >= until:
+                break  # those that have waited longest come first in the next round
             if throttle.metadata.uid not in throttles:
                 continue  # it has left meanwhile
             if not throttle.metadata.held:
@@ -171,6 +176,8 @@ class ThrottleLifecycle:
         except RebalanceError as error:
             log.warning("throttle %s: %s: %s", throttle.name, error.reason, error.message)
             again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS
+            if isinstance(error, Transient) and isinstance(care.problem, Transient):
+                again = error.retry_after = max(again, longer(care.problem.retry_after))  # it may take its time-out
             care.problem = without_traceback(error)
             care.retry_at = self._clock.monotonic() + max(again, _SOONEST_SECONDS)
         except Exception:

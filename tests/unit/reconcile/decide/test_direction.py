@@ -51,6 +51,11 @@ class TestMayEndLater:
         assert not may_end_later(self.deleted(started_at=NOON))
         assert not may_end_later(self.deleted(was_read=False))
 
+    def test_one_whose_finalizer_could_not_be_removed(self):
+        """Its deletion is prepared, its run has ended: nothing in Kafka waits for it."""
+        mine = recorded(rebalance("r", 1, deleted=True), was_read=True)
+        assert may_end_later(remembered(mine, prepared=mine.desired.change_key))
+
     def test_not_one_whose_deletion_is_prepared(self):
         mine = self.deleted()
         assert not may_end_later(remembered(mine, prepared=mine.desired.change_key))
