@@ -371,7 +371,7 @@ def _leads_to_rest(move: PartitionMove, state: PartitionState, step: steps.Step,
     """Whether the step may be sent during a pause.
 
     It may only drop replicas above the replication factor, elect a leader that a step has put first, or restore the
-    order, which a null does not.
+    order, which a null does not. A rollback leaves a list that is in order, as the plan has made or found it.
     """
     call = step.calls[0]
     if isinstance(call, steps.Elect):
@@ -379,6 +379,8 @@ def _leads_to_rest(move: PartitionMove, state: PartitionState, step: steps.Step,
     if call.until_in_sync:
         return False
     repairs_order = direction is not Direction.FORWARD and set(call.replicas) == set(state.replicas)
+    if direction is Direction.ROLLBACK and state.replicas in {move.target, move.planned_from}:
+        repairs_order = False
     return repairs_order or len(state.replicas) > _replication_factor(move)
 
 

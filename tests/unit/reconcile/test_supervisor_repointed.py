@@ -1,4 +1,4 @@
-"""A KafkaConnection that is edited, or created again, for another cluster: nothing for that one is done in the first."""
+"""A KafkaConnection is edited, or created again, for another cluster: nothing for that one is done in the first."""
 
 import pytest
 from tests.fakes.shared_clusters import REF, Away, Cluster

@@ -140,7 +140,7 @@ def _ends(rebalance: RebalanceView) -> bool:
 
 
 def _waits_to_replan(rebalance: RebalanceView) -> bool:
-    """Whether a new plan is to be made next. A rebalance that may not begin makes none, so it only rests with its run."""
+    """Whether a new plan is to be made next. One that may not begin makes none, and only rests with its run."""
     replanning = rebalance.assessment.replanning
     return replanning is not None and replanning.ready and rebalance.may_begin
 

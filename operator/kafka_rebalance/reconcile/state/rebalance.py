@@ -1,9 +1,9 @@
 """One KafkaRebalance as the engine holds it: six values, each replaced as a whole and by one package.
 
 ``desired`` is replaced where the API server has sent the resource (``Rebalance.see``) and where a round begins, because
-overrides begin and end by time (``Rebalance.look_at``); ``record`` and ``memory`` in
-``reconcile.act``, ``assessment`` in ``reconcile.rounds``, ``refusal`` and ``unverified`` in ``reconcile.connection_book``. A watch event
-may replace ``desired`` during any await: read values that must be consistent without an await in between.
+overrides begin and end by time (``Rebalance.look_at``); ``record`` and ``memory`` in ``reconcile.act``, ``assessment``
+in ``reconcile.rounds``, ``refusal`` and ``unverified`` in ``reconcile.connection_book``. A watch event may replace
+``desired`` during any await: read values that must be consistent without an await in between.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class RebalanceView(Protocol):
 
     @property
     def unverified(self) -> RebalanceError | None:
-        """Why no run may begin: the connection was edited, and does not lead to this cluster yet. An open run goes on."""
+        """Why no run may begin: the edited connection does not lead to this cluster, or not yet. An open run goes on."""
 
     @property
     def may_begin(self) -> bool:
