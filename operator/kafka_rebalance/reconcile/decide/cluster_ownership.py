@@ -54,7 +54,9 @@ def refusal_of_claim(
         return _owned_elsewhere(binding)
     if claimant.owner.connection:
         if not holder.named:
-            return None
+            # An absent KafkaConnection may be created again at once; until then its work is not for whoever edits.
+            kept = holder.owner.connection and work and claimant.edited and not proved
+            return _edited(claimant, binding) if kept else None
         if holder.owner.connection:
             return _conflict(claimant, binding, holder, work=work, proved=proved)
         return _edited(claimant, binding) if claimant.edited and not proved else None

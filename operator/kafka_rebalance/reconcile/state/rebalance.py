@@ -47,7 +47,7 @@ class RebalanceView(Protocol):
 
     @property
     def unverified(self) -> RebalanceError | None:
-        """Why no run may begin: the edited connection does not lead to this cluster, or not yet. An open run goes on."""
+        """Why no run may begin: the edited connection does not lead to this cluster (yet). An open run goes on."""
 
     @property
     def may_begin(self) -> bool:
