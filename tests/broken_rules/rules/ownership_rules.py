@@ -4,6 +4,24 @@ from tests.broken_rules.broken_rule import BrokenRule
 
 OWNERSHIP_RULES = (
     BrokenRule(
+        "unverified-settings-place-nothing",
+        "Nothing new is placed in an engine to which the edited settings of its connection have not led.",
+        "reconcile/admission.py",
+        "elsewhere.get(about.uid) or (None if there else problem)",
+        "elsewhere.get(about.uid)",
+        (
+            "tests/unit/reconcile/test_supervisor_repointed.py::TestUnderAnOpenRun::test_a_new_throttle_resource_is_refused",
+        ),
+    ),
+    BrokenRule(
+        "undo-rests",
+        "An undo that may start no step moves no leader.",
+        "execution/partition_status.py",
+        "if direction is Direction.ROLLBACK and state.replicas in {move.target, move.planned_from}:",
+        "if direction is Direction.ROLLBACK and not state.replicas:",
+        ("tests/unit/reconcile/test_supervisor_undo_permission.py::TestRefused::test_an_undo_under_way_rests",),
+    ),
+    BrokenRule(
         "evicted-connects-anew",
         "A connection whose engine was ended for another owner while it started asks for the cluster again.",
         "reconcile/supervisor.py",

@@ -322,7 +322,7 @@ RECONCILE_RULES = (
         "refused-lets-others-by",
         "A refused rebalance that waits for a new plan keeps no place in the queue.",
         "reconcile/decide/queue_places.py",
-        "return replanning is not None and replanning.ready and rebalance.held_by is None",
+        "return replanning is not None and replanning.ready and rebalance.may_begin",
         "return replanning is not None and replanning.ready",
         (
             "tests/unit/reconcile/decide/test_queue_places.py::TestPlaces::test_one_that_may_not_plan_again_lets_others_by",
