@@ -12,7 +12,7 @@ from kafka_rebalance.kube.call_threads import CallThreads
 
 
 class SlowCalls:
-    """Calls that end when they are told to. ``begun``: their names, in the order in which threads have begun them."""
+    """Calls that block until ``may_end`` is set. ``begun``: the names of those that threads have begun, in order."""
 
     def __init__(self):
         self.begun = []
@@ -88,6 +88,7 @@ class TestShares:
         slow.may_end.set()
         await asyncio.gather(*tasks)
         tasks.clear()
+        await threads.close()  # a thread refers to its last call until it has taken note of its end
         await asyncio.sleep(0)
         gc.collect()
         assert not threads._turns
