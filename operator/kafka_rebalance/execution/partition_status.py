@@ -378,9 +378,9 @@ def _leads_to_rest(move: PartitionMove, state: PartitionState, step: steps.Step,
         return direction is not Direction.FORWARD or (not move.elects and state.replicas != move.planned_from)
     if call.until_in_sync:
         return False
-    repairs_order = direction is not Direction.FORWARD and set(call.replicas) == set(state.replicas)
-    if direction is Direction.ROLLBACK and state.replicas in {move.target, move.planned_from}:
-        repairs_order = False
+    in_order = direction is Direction.ROLLBACK and state.replicas in {move.target, move.planned_from}
+    same_brokers = set(call.replicas) == set(state.replicas)
+    repairs_order = direction is not Direction.FORWARD and same_brokers and not in_order
     return repairs_order or len(state.replicas) > _replication_factor(move)
 
 

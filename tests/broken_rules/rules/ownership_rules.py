@@ -17,8 +17,8 @@ OWNERSHIP_RULES = (
         "undo-rests",
         "An undo that may start no step moves no leader.",
         "execution/partition_status.py",
-        "if direction is Direction.ROLLBACK and state.replicas in {move.target, move.planned_from}:",
-        "if direction is Direction.ROLLBACK and not state.replicas:",
+        "direction is not Direction.FORWARD and same_brokers and not in_order",
+        "direction is not Direction.FORWARD and same_brokers",
         ("tests/unit/reconcile/test_supervisor_undo_permission.py::TestRefused::test_an_undo_under_way_rests",),
     ),
     BrokenRule(

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from kafka_rebalance.errors import RebalanceError, Transient
+
 K = TypeVar("K", bound=int | str)
 """The broker, or the uid of the object."""
 
@@ -14,9 +16,15 @@ FIRST_SECONDS = 1.0
 LONGEST_SECONDS = 60.0
 
 
-def longer(pause: float) -> float:
+def _longer(pause: float) -> float:
     """The pause after another failure in a row."""
     return min(2 * pause, LONGEST_SECONDS)
+
+
+def lengthen(error: Transient, before: RebalanceError | None) -> None:
+    """Let the pause after this error be twice that after the last one, if that was transient too."""
+    if isinstance(before, Transient):
+        error.retry_after = max(error.retry_after, _longer(before.retry_after))
 
 
 @dataclass
@@ -38,7 +46,7 @@ class Backoff(Generic[K]):
 
     def failed(self, one: K) -> None:
         """It did not answer, or refused."""
-        pause = longer(self._pause.get(one, FIRST_SECONDS / 2))
+        pause = _longer(self._pause.get(one, FIRST_SECONDS / 2))
         self._pause[one] = pause
         self._until[one] = self.monotonic() + pause
 

@@ -15,7 +15,7 @@ from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.backoff import longer
+from kafka_rebalance.reconcile.act.backoff import lengthen
 from kafka_rebalance.reconcile.act.run_records import RunRecords
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
@@ -309,7 +309,5 @@ def _growing_pause(rebalance: Rebalance) -> Iterator[None]:
     try:
         yield
     except Transient as error:
-        before = rebalance.memory.error
-        if isinstance(before, Transient):
-            error.retry_after = max(error.retry_after, longer(before.retry_after))
+        lengthen(error, rebalance.memory.error)
         raise

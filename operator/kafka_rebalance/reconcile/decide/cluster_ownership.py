@@ -54,7 +54,7 @@ def refusal_of_claim(
         return _owned_elsewhere(binding)
     if claimant.owner.connection:
         if not holder.named:
-            # An absent KafkaConnection may be created again at once; until then its work is not for whoever edits.
+            # The KafkaConnection may be created again soon. While it has work there, no edited one gets the cluster.
             kept = holder.owner.connection and work and claimant.edited and not proved
             return _edited(claimant, binding) if kept else None
         if holder.owner.connection:

@@ -24,7 +24,7 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient, without_traceback
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.act.backoff import longer
+from kafka_rebalance.reconcile.act.backoff import lengthen
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
 from kafka_rebalance.reconcile.act.turns import STAGE_SECONDS
 from kafka_rebalance.reconcile.decide.throttle_claims import ruling_throttle
@@ -175,9 +175,9 @@ class ThrottleLifecycle:
             yield True
         except RebalanceError as error:
             log.warning("throttle %s: %s: %s", throttle.name, error.reason, error.message)
+            if isinstance(error, Transient):
+                lengthen(error, care.problem)  # it may take its time-out
             again = error.retry_after if isinstance(error, Transient) else _REFUSED_SECONDS
-            if isinstance(error, Transient) and isinstance(care.problem, Transient):
-                again = error.retry_after = max(again, longer(care.problem.retry_after))  # it may take its time-out
             care.problem = without_traceback(error)
             care.retry_at = self._clock.monotonic() + max(again, _SOONEST_SECONDS)
         except Exception:
