@@ -69,8 +69,6 @@ class NamedConnection:
     """The engine that it leads to."""
     refusals: Mapping[str, RebalanceError] = field(default_factory=dict)
     """By uid, why resources may not use it."""
-    writing_refusals: set[str] = field(default_factory=set)
-    """The namespaces for whose resources the statuses with these refusals are being written."""
     busy: set[str] = field(default_factory=set)
     """The uids of the resources whose status is being written; nothing else is done for them meanwhile."""
     unfinished: str = ""

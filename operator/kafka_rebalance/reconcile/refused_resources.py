@@ -1,17 +1,18 @@
 """Ends the work of resources that may not or cannot use their connection, and reports why in their status.
 
 This calls servers that may be slow, and that may belong to the user of a refused resource. So it runs in parallel with
-the permitted resources. Each namespace has a task for each connection, which handles one resource after the other. At
-most two of these tasks work at a time: users may name any number of connections, and all clusters share the threads
-that call the API server. A resource that is permitted meanwhile is placed when its work has ended, because its records
-have one writer.
+the permitted resources, and each namespace has a lane for each cluster in which its refused resources have open runs:
+nobody waits for a run that is not looked at because another server hangs. A lane handles one resource of a connection
+after the other, and of all connections two at a time: users may name any number of connections, and all clusters share
+the threads that call the API server. A resource that is permitted meanwhile is placed when its work has ended, because
+its records have one writer.
 """
 
 import logging
-from asyncio import Semaphore
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from asyncio import Lock, Semaphore
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
@@ -31,9 +32,19 @@ log = logging.getLogger(__name__)
 _WORKING_CONNECTION = {*NO_CONNECTION_REASONS, Reason.CLUSTER_CHANGED}
 """For these reasons nothing new is placed; what the owner's engine has goes on with the connection that it has."""
 _AT_A_TIME = 2
-"""Resources of a namespace: the server that is asked about one of them may hang."""
+"""Resources of a lane: the server that is asked about one of them may hang."""
 _GONE_SECONDS = 30.0
 """How long all topics of an open run must be gone before it is given up: a broker that is behind may not know them."""
+
+
+class Lane(NamedTuple):
+    """The refused resources of a namespace with an open run in this cluster; no id: the others.
+
+    An open run in a cluster without an engine is among the others.
+    """
+
+    namespace: str
+    cluster_id: str = ""
 
 
 class RefusedResources:
@@ -56,8 +67,13 @@ class RefusedResources:
         self._hand_over = hand_over
         self._start = start
         self._clock = clock
-        self._working: WeakValueDictionary[str, Semaphore] = WeakValueDictionary()
-        """By namespace."""
+        self._working: WeakValueDictionary[Lane, Semaphore] = WeakValueDictionary()
+        self._handling: WeakValueDictionary[str, Lock] = WeakValueDictionary()
+        """By uid; one may be handled in a lane when its open run is found to be in another one."""
+        self._sorting: set[tuple[NamedConnection, str]] = set()
+        """The namespaces whose refused resources are being added to their lanes."""
+        self._lanes: dict[NamedConnection, dict[Lane, dict[str, None]]] = {}
+        """The uids that wait in each lane which is worked on, in order."""
         self._gone_since: dict[str, float] = {}
         """By uid, when all topics of an open run were first seen to be gone."""
 
@@ -71,39 +87,69 @@ class RefusedResources:
                 connection.place(connection.rebalances[uid], connection.placed[uid], refusals[uid])
         refused = (connection.metadata_of(uid).namespace for uid in refusals if connection.has(uid))
         for namespace in dict.fromkeys(refused):
-            if namespace not in connection.writing_refusals:
-                connection.writing_refusals.add(namespace)
-                self._start(self._tell_all(connection, namespace))
+            if (connection, namespace) not in self._sorting:
+                self._sorting.add((connection, namespace))
+                self._start(self._sort(connection, namespace))
 
-    async def _tell_all(self, connection: NamedConnection, namespace: str) -> None:
-        """Handle the refused resources of a namespace, until none of them has been refused anew meanwhile."""
+    async def _sort(self, connection: NamedConnection, namespace: str) -> None:
+        """Add the refused resources of a namespace to their lanes, until none has been refused anew meanwhile."""
         told = None
-        working = self._working.setdefault(namespace, Semaphore(_AT_A_TIME))
         try:
             while connection.refusals is not told:
                 told = connection.refusals
                 there = [uid for uid in told if connection.has(uid)]
                 ours = [uid for uid in there if connection.metadata_of(uid).namespace == namespace]
-                for uid in await self._open_runs_first(ours):
-                    async with working:
-                        connection.busy.add(uid)
-                        try:
-                            await self._tell(connection, uid)
-                        finally:
-                            connection.busy.discard(uid)
-                    if uid not in connection.refusals or not connection.has(uid):
-                        self._hand_over(connection)
+                clusters = await self._clusters_of_open_runs()
+                for uid in ours:
+                    self._add(connection, Lane(namespace, clusters.get(uid, "")), uid)
         finally:
-            connection.writing_refusals.discard(namespace)
+            self._sorting.discard((connection, namespace))
 
-    async def _open_runs_first(self, uids: Iterable[str]) -> list[str]:
-        """These uids, those with an open run first: it ends before the refusals of the others are written."""
-        started: set[str] = set()
+    async def _clusters_of_open_runs(self) -> dict[str, str]:
+        """By uid, the id of the cluster of each open run, if it has an engine."""
         try:
-            started = {run.uid for run in await self._stores.runs.list_all() if run.open}
+            runs = await self._stores.runs.list_all()
         except RebalanceError as error:
             log.warning("which runs are open is not known: %s", error.message)
-        return sorted(uids, key=lambda uid: uid not in started)
+            return {}
+        return {run.uid: run.cluster_id for run in runs if run.open and self._engines.get(run.cluster_id) is not None}
+
+    def _add(self, connection: NamedConnection, lane: Lane, uid: str) -> None:
+        """This resource waits in the lane of the cluster that its open run is in by now, and in no other one."""
+        lanes = self._lanes.setdefault(connection, {})
+        for waiting in lanes.values():
+            waiting.pop(uid, None)
+        if lane not in lanes:
+            lanes[lane] = {}
+            self._start(self._tell_each(connection, lane))
+        lanes[lane][uid] = None
+
+    async def _tell_each(self, connection: NamedConnection, lane: Lane) -> None:
+        """Handle the resources that wait in a lane, until none waits."""
+        lanes = self._lanes[connection]
+        waiting = lanes[lane]
+        working = self._working.setdefault(lane, Semaphore(_AT_A_TIME))
+        try:
+            while waiting:
+                async with working:
+                    if waiting:
+                        uid = next(iter(waiting))
+                        del waiting[uid]
+                        await self._tell_alone(connection, uid)
+        finally:
+            del lanes[lane]
+            if not lanes:
+                del self._lanes[connection]
+
+    async def _tell_alone(self, connection: NamedConnection, uid: str) -> None:
+        async with self._handling.setdefault(uid, Lock()):
+            connection.busy.add(uid)
+            try:
+                await self._tell(connection, uid)
+            finally:
+                connection.busy.discard(uid)
+        if uid not in connection.refusals or not connection.has(uid):
+            self._hand_over(connection)
 
     async def _tell(self, connection: NamedConnection, uid: str) -> None:
         try:

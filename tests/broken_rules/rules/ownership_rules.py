@@ -152,4 +152,12 @@ OWNERSHIP_RULES = (
         "return json.loads(data)",
         ("tests/unit/kube/test_object_json.py::test_what_is_beside_it_is_read",),
     ),
+    BrokenRule(
+        "lanes-of-clusters",
+        "A refused run is looked at although another server hangs that is asked about runs of the same namespace.",
+        "reconcile/refused_resources.py",
+        'Lane(namespace, clusters.get(uid, ""))',
+        "Lane(namespace)",
+        ("tests/unit/reconcile/test_supervisor_hanging_servers.py::test_the_plans_of_others_do_not_wait_for_it",),
+    ),
 )

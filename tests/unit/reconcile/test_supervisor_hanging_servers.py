@@ -1,0 +1,51 @@
+"""The server of a namespace hangs when it is asked whether the open runs of this namespace began there."""
+
+import asyncio
+
+from tests.fakes.shared_clusters import REF, Cluster
+
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+
+
+class Hanging(Cluster):
+    """Does not answer calls about topics while ``hangs`` is set."""
+
+    cluster_id = "y"
+    hangs = False
+    unanswered = 0
+
+    async def topic_ids(self, topics=None):
+        if not self.hangs:
+            return await super().topic_ids(topics)
+        self.unanswered += 1
+        return await asyncio.Event().wait()
+
+
+async def test_the_plans_of_others_do_not_wait_for_it(world):
+    """After a restart they wait until the run in their own cluster has been looked at, and not those at the server."""
+    topics = {"t1": [[1, 2, 3]], "t2": [[1, 2, 3]]}
+    world.servers["other"] = server = Hanging([1, 2, 3, 4], **topics)
+    world.connection(names=["a", "own"])
+    manual = {"approval": {"policy": "Manual"}}
+    world.create("a", kafka=REF, name="z", topics={"include": ["orders"]}, **manual)
+    world.create("a", "other", "keeper", suspend=True, topics={"include": ["nothing"]})
+    for topic in topics:
+        world.create("a", "other", topic, topics={"include": [topic]}, brokers={"decommission": [1]}, **manual)
+    world.see()
+    await world.until(lambda: all(world.state("a", name) == "AwaitingApproval" for name in ("z", *topics)))
+    world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"names": ["own"]})
+    for topic in topics:
+        world.edit(REBALANCES, "a", topic, kafka=REF)
+    await world.until(lambda: world.state("a", "z") == "ConnectionNotPermitted")
+    world.create("own", kafka=REF)
+    await world.supervisor.stop()
+    world.begin()
+    # The server is connected to first, so its runs are looked at first.
+    bodies = dict(world.kube.resources)
+    world.supervisor.seen(REBALANCES, bodies.pop((REBALANCES, "a", "keeper")), deleted=False)
+    await world.until(lambda: world.supervisor._engines.get("y"))
+    server.hangs = True
+    for (plural, _, _), body in sorted(bodies.items(), key=lambda row: (row[0][0] != CONNECTIONS, row[0])):
+        world.supervisor.seen(plural, body, deleted=False)
+    await world.until(lambda: world.state("own") == "Succeeded")
+    assert server.unanswered
