@@ -361,6 +361,7 @@ class Rounds:
                 await self._lifecycle.hand_over(rebalance, self.rebalances)
                 await self._report_drain(rebalance, cluster)
 
+        self._closing.begin_round(running)
         await self._each(self._turns.of("close", running), "close", close)
 
     async def _report_drain(self, rebalance: Rebalance, cluster: ClusterState) -> None:
@@ -377,6 +378,7 @@ class Rounds:
         """Free the readings after the last round, also those in a reference cycle (``model.bulk.kept_for_long``)."""
         self._observer.forget()
         self._selected.end()
+        self._closing.begin_round(())
 
     async def report_problem(self, error: RebalanceError) -> None:
         """Say on every resource why nothing is known of this round."""

@@ -7,6 +7,7 @@ A decommission closes when its brokers are empty, or when only partitions that t
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
+from functools import partial
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.topic_patterns import TopicFilter
@@ -16,7 +17,7 @@ from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.kafka.ports import CALL_SECONDS, ClusterInfo, KafkaReader
 from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.run import RunOutcome
-from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.decide.arrival_proof import late_call_possible, proof_seconds
@@ -27,16 +28,16 @@ from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.teardown import outcome_of
 from kafka_rebalance.reconcile.observe.permission_probe import hidden_topics
 from kafka_rebalance.reconcile.state.assessment import Assessment, Drain, Replanning, RollbackBarrier
-from kafka_rebalance.reconcile.state.inline_thread import in_thread
+from kafka_rebalance.reconcile.state.late_matches import LateMatches
 from kafka_rebalance.reconcile.state.namespace_turns import Turn
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
-from kafka_rebalance.reconcile.state.selection import select
 
 log = logging.getLogger(__name__)
 
 _UNCORDON_SECONDS = 30.0
 _PROOF_SECONDS = 2.0
 """Between the two readings that prove a broker empty."""
+_DRAINED, _PEAK = "drained", "disk peak"
 
 
 class Closing:
@@ -60,7 +61,13 @@ class Closing:
         self._clock = clock
         self._keep_cordons = keep_cordons
         self._read_again = read_again
-        self._turn = turn
+        self._matches = LateMatches(turn)
+        """By uid and purpose. Of topics by their names: where their replicas are is read in each round."""
+
+    def begin_round(self, running: Collection[Rebalance]) -> None:
+        """These may be closed. What was matched for others is forgotten."""
+        self._matches.keep([(r.uid, purpose) for r in running for purpose in (_DRAINED, _PEAK)])
+        self._matches.begin_round()
 
     async def finish(self, rebalance: Rebalance, info: ClusterInfo) -> Assessment:
         """Every partition has arrived or is skipped, and the throttle has been removed: close the run.
@@ -94,8 +101,9 @@ class Closing:
             else:
                 found = await self._prove_drained(rebalance, info)
                 assessment = found or assessment
-                if found is not None and found.replanning is None and _reported(rebalance, found.drain):
-                    peak, left = await self._disk_peak(rebalance), _to_uncordon(rebalance)
+                reported = found is not None and found.replanning is None and _reported(rebalance, found.drain)
+                if reported and await self._disk_peak_known(rebalance):
+                    peak, left = self._disk_peak(rebalance), _to_uncordon(rebalance)
                     if left:
                         await self._keep_cordons(left)
                     await self._lifecycle.close(rebalance, RunOutcome.SUCCEEDED, disk_peak=peak, uncordoned=left)
@@ -138,20 +146,55 @@ class Closing:
         """The time at which a wait began: ``since``, or now if it begins with this round."""
         return self._clock.monotonic() if since is None else since
 
-    async def _disk_peak(self, rebalance: Rebalance) -> int | None:
-        """How even the disks are now. Read once, only of a run that has moved something; a failure holds up nothing."""
-        opened, run = rebalance.record.loaded_run, rebalance.record.run
+    async def _disk_peak_known(self, rebalance: Rebalance) -> bool:
+        """Whether it is known how even the disks are, or will not be known.
+
+        Measured once, only of a run that has moved something; a failure holds up nothing.
+        """
+        opened, run, name = rebalance.record.loaded_run, rebalance.record.run, (rebalance.uid, _PEAK)
         outcome = opened.plan.load if opened is not None and run is not None and run.started else None
-        if outcome is None or all(row.resource is not LoadResource.DISK for row in outcome.resources):
+        if run is None or outcome is None or all(row.resource is not LoadResource.DISK for row in outcome.resources):
+            return True
+        key = run.run_id, run.plan_hash, rebalance.desired.planning_hash
+        if self._matches.key(name) != key:
+            try:
+                dirs = await self._admin.log_dirs(outcome.brokers)
+            except RebalanceError as error:
+                _not_measured(rebalance, error)
+                return True
+            selected = TopicFilter.of(rebalance.desired.spec.topics)
+            work = partial(disk_peak, outcome, selected, dirs)
+            self._matches.begin(name, key, work, rebalance.desired.metadata.namespace)
+        return await self._matches.ended(name) and self._matches.key(name) == key
+
+    def _disk_peak(self, rebalance: Rebalance) -> int | None:
+        name = (rebalance.uid, _PEAK)
+        if self._matches.key(name) is None:
             return None
         try:
-            dirs = await self._admin.log_dirs(outcome.brokers)
-            selected = TopicFilter.of(rebalance.desired.spec.topics)
-            namespace = rebalance.desired.metadata.namespace
-            return await in_thread(lambda: disk_peak(outcome, selected, dirs), self._turn, namespace)
+            peak: int | None = self._matches.result(name)
         except RebalanceError as error:
-            log.warning("%s: how even the disks are was not measured: %s", rebalance.name, error.message)
+            _not_measured(rebalance, error)
             return None
+        return peak
+
+    async def _selected(self, rebalance: Rebalance, there: Collection[TopicPartition]) -> Collection[str] | None:
+        """Which topics of these partitions the spec selects; None: not known yet. A match of more topics will do."""
+        desired, name, topics = rebalance.desired, (rebalance.uid, _DRAINED), frozenset(tp.topic for tp in there)
+
+        def known() -> bool:
+            spec_hash, matched = self._matches.key(name) or ("", frozenset())
+            return spec_hash == desired.planning_hash and topics <= matched
+
+        if not topics:
+            return ()
+        if not known():
+            work = partial(TopicFilter.of(desired.spec.topics).select, topics)
+            self._matches.begin(name, (desired.planning_hash, topics), work, desired.metadata.namespace)
+        if not await self._matches.ended(name) or not known():
+            return None
+        selected: list[str] = self._matches.result(name)
+        return selected
 
     async def _prove_drained(self, rebalance: Rebalance, info: ClusterInfo) -> Assessment | None:
         """Read all topics again: the brokers to be emptied must hold no replica at two readings, some time apart.
@@ -170,14 +213,14 @@ class Closing:
         skipped = skipped_partitions(rebalance)
         known = {move.tp for move in rebalance.record.moves} | skipped.keys()
         known -= {tp for tp, status in skipped.items() if status.reason == Reason.TOPIC_RECREATED}
-        namespace = rebalance.desired.metadata.namespace
-        selected = await in_thread(lambda: select(rebalance.desired.spec, partitions), self._turn, namespace)
-        if (left - known) & selected.keys():
-            log.info("%s: brokers %s have got new replicas: planning again", rebalance.name, names)
-            rebalance.memory = replace(rebalance.memory, empty_since=None)
-            return replace(assessment, drain=None, replanning=Replanning(Reason.NOT_DRAINED))
         if left:
             rebalance.memory = replace(rebalance.memory, empty_since=None)
+            selected = await self._selected(rebalance, left - known)
+            if selected is None:
+                return None
+            if any(tp.topic in selected for tp in left - known):
+                log.info("%s: brokers %s have got new replicas: planning again", rebalance.name, names)
+                return replace(assessment, drain=None, replanning=Replanning(Reason.NOT_DRAINED))
             examples = ", ".join(str(tp) for tp in sorted(left)[:5])
             message = f"brokers {names} still hold replicas of {len(left)} partitions: {examples}"
             return replace(assessment, drain=Drain(leaving, empty=False, message=message + _stay_cordoned(rebalance)))
@@ -194,6 +237,10 @@ class Closing:
         if drain is not None and drain.empty:
             drain = replace(drain, message=drain.message + _stay_cordoned(rebalance))
         return replace(assessment, drain=drain) if drain is not None else None
+
+
+def _not_measured(rebalance: Rebalance, error: RebalanceError) -> None:
+    log.warning("%s: how even the disks are was not measured: %s", rebalance.name, error.message)
 
 
 def _to_uncordon(rebalance: RebalanceView) -> set[BrokerId]:

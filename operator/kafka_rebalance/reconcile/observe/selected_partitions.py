@@ -2,7 +2,7 @@
 
 Rounds look at all rebalances of a cluster, and each spec may take seconds. So a round waits for a few of them only, one
 of each namespace at a time; the others are matched in the next rounds. The match of a namespace may also wait for those
-of other clusters (`inline_thread`), so no round waits until it ends.
+of other clusters, so no round waits until it ends (`late_matches`).
 """
 
 import asyncio
@@ -13,13 +13,11 @@ from functools import partial
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
-from kafka_rebalance.reconcile.state.inline_thread import in_thread
+from kafka_rebalance.reconcile.state.late_matches import LateMatches
 from kafka_rebalance.reconcile.state.namespace_turns import Turn
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.selection import select
 
-_ROUND_SECONDS = 2.0
-"""After this time, a round matches no further spec."""
 _MANY = 10_000
 """Partitions. They are compared in a thread: 200,000 take 30 to 50 ms."""
 
@@ -28,11 +26,10 @@ class SelectedPartitions:
     """Keeps what the specs selected from the last reading. ``turn``: as for ``in_thread``."""
 
     def __init__(self, turn: Turn | None) -> None:
-        self._turn = turn
         self._reading: Mapping[TopicPartition, PartitionState] = {}
         self._found: dict[str, frozenset[TopicPartition]] = {}
-        self._matching: dict[str, tuple[str, asyncio.Task[frozenset[TopicPartition]]]] = {}
-        """By namespace, the one spec that is being matched: its hash, and what does it."""
+        self._matches = LateMatches(turn)
+        """By namespace, the one spec that is being matched, with its hash."""
 
     async def read(
         self, rebalances: Iterable[RebalanceView], everything: Mapping[TopicPartition, PartitionState]
@@ -44,19 +41,15 @@ class SelectedPartitions:
         if self._reading is not everything and not await _same_partitions(self._reading, everything):
             self.end()
         self._reading = everything
-        now = asyncio.get_running_loop().time
-        ends = now() + _ROUND_SECONDS
+        self._matches.begin_round()
         specs = _by_namespace(rebalances)
-        while self._match_next(specs, everything) and now() < ends:
-            tasks = [task for _, task in self._matching.values()]
-            await asyncio.wait(tasks, timeout=ends - now(), return_when=asyncio.FIRST_COMPLETED)
-            self._take_in()
+        while self._match_next(specs, everything) and await self._matches.wait():
+            self._found |= {str(match.key): match.task.result() for match in self._matches.take_ended()}
 
     def end(self) -> None:
         """Forget everything. What is being matched is not awaited any more."""
-        for _, task in self._matching.values():
-            task.cancel()
-        self._reading, self._matching, self._found = {}, {}, {}
+        self._matches.keep(())
+        self._reading, self._found = {}, {}
 
     def _match_next(
         self, specs: Mapping[str, Mapping[str, KafkaRebalanceSpec]], everything: Mapping[TopicPartition, PartitionState]
@@ -68,16 +61,8 @@ class SelectedPartitions:
             if key is None:
                 continue
             missing = True
-            if namespace not in self._matching:
-                work = partial(_selected, of_namespace[key], everything)
-                self._matching[namespace] = key, asyncio.create_task(in_thread(work, self._turn, namespace))
+            self._matches.begin(namespace, key, partial(_selected, of_namespace[key], everything), namespace)
         return missing
-
-    def _take_in(self) -> None:
-        for namespace, (key, task) in list(self._matching.items()):
-            if task.done():
-                del self._matching[namespace]
-                self._found[key] = task.result()
 
     def of(
         self, rebalances: Iterable[RebalanceView], everything: Mapping[TopicPartition, PartitionState]

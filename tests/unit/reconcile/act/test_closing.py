@@ -1,14 +1,18 @@
 """When a broker that is decommissioned counts as empty, and what is measured at the end."""
 
+import asyncio
+import threading
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from tests.fakes.found_by_rounds import recorded
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.stopped_clock import NOON, StoppedClock
 
+from kafka_rebalance.api.topic_patterns import TopicFilter
 from kafka_rebalance.api.v1alpha1 import FINALIZER
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
@@ -19,6 +23,7 @@ from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.act.closing import Closing
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.state import late_matches
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores, loaded_run_of
 
@@ -40,6 +45,7 @@ class Closed:
     async def empty(self, *, seconds=0):
         """Whether broker 4 is reported as empty this much later; None: it is not known yet."""
         self.clock.at += timedelta(seconds=seconds)
+        self.closing.begin_round([self.rebalance])
         drain = (await self.closing.finish(self.rebalance, self.kafka.info)).drain
         return drain and drain.empty
 
@@ -70,10 +76,74 @@ class TestDrained:
         closed.kafka.assign("u", 0, 4)
         record = closed.rebalance.record
         recorded(closed.rebalance, run=replace(record.run, cordoned=(BrokerId(4),)), loaded_run=record.loaded_run)
+        closed.closing.begin_round([closed.rebalance])
         drain = (await closed.closing.finish(closed.rebalance, closed.kafka.info)).drain
         assert drain.message == (
             "brokers 4 still hold replicas of 1 partitions: u-0; 4 stay cordoned, nothing new is placed there"
         )
+
+
+@pytest.fixture
+def busy(monkeypatch):
+    """The threads that match topics are free when this is set. A round waits for a moment only."""
+    monkeypatch.setattr(late_matches, "_ROUND_SECONDS", 0.01)
+    free, match = threading.Event(), TopicFilter.select
+    monkeypatch.setattr(TopicFilter, "select", lambda *arguments: (free.wait(60), match(*arguments))[1])
+    yield free
+    free.set()
+
+
+async def ends(closing):
+    """What is being matched ends."""
+    async with asyncio.timeout(60):
+        await asyncio.wait([match.task for match in closing._matches._matches.values()])
+
+
+class TestMatchedLate:
+    """The threads are busy with the specs of other namespaces. No round waits for more than a moment."""
+
+    async def test_a_later_round_closes(self, busy):
+        closed = Closed()
+        closed.kafka.assign("u", 0, 4)
+        async with asyncio.timeout(60):
+            assert [await closed.empty(), await closed.empty(seconds=3)] == [None, None]
+        busy.set()
+        await ends(closed.closing)
+        assert await closed.empty() is False
+
+    async def test_what_arrives_meanwhile_is_seen(self, busy):
+        """Only names of topics are matched before: a replica of a topic that the spec selects prevents the end."""
+        closed = Closed()
+        closed.kafka.assign("u", 0, 4)
+        assert await closed.empty() is None
+        new = TopicPartition("t", 1)
+        closed.kafka.states[new] = replace(closed.kafka.states[TopicPartition("t", 0)], tp=new)
+        closed.kafka.assign("t", 1, 4)
+        busy.set()
+        await ends(closed.closing)
+        assert await closed.empty() is None
+        await ends(closed.closing)
+        closed.closing.begin_round([closed.rebalance])
+        found = await closed.closing.finish(closed.rebalance, closed.kafka.info)
+        assert (found.drain, found.replanning.reason) == (None, "NotDrained")
+
+    async def test_the_disk_peak(self, busy):
+        balanced = Balanced()
+        async with asyncio.timeout(60):
+            assert [await balanced.ended(), await balanced.ended()] == [None, None]
+        busy.set()
+        await ends(balanced.closing)
+        assert (await balanced.ended()).disk_peak == 120
+
+    async def test_one_that_is_closed_no_more(self, busy):
+        """Nothing is left of it, as at the end of the engine."""
+        closed = Closed()
+        closed.kafka.assign("u", 0, 4)
+        assert await closed.empty() is None
+        (match,) = closed.closing._matches._matches.values()
+        closed.closing.begin_round([])
+        await asyncio.wait([match.task])
+        assert (match.task.cancelled(), closed.closing._matches._matches) == (True, {})
 
 
 class Balanced:
@@ -97,6 +167,7 @@ class Balanced:
 
     async def ended(self):
         """The stored run, as a restarted operator reads it."""
+        self.closing.begin_round([self.rebalance])
         await self.closing.finish(self.rebalance, self.kafka.info)
         return await self.stores.runs.load("u-1")
 

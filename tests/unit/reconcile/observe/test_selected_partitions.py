@@ -10,6 +10,7 @@ from kafka_rebalance.heartbeat import heard_by
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.reconcile.observe import selected_partitions
 from kafka_rebalance.reconcile.observe.selected_partitions import SelectedPartitions
+from kafka_rebalance.reconcile.state import late_matches
 from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
@@ -109,7 +110,7 @@ def held(matched, monkeypatch):
         return found
 
     monkeypatch.setattr(selected_partitions, "select", waits)
-    monkeypatch.setattr(selected_partitions, "_ROUND_SECONDS", 0.01)
+    monkeypatch.setattr(late_matches, "_ROUND_SECONDS", 0.01)
     yield free
     free.set()
 
@@ -136,7 +137,7 @@ async def test_the_end(held):
     """What is being matched is not awaited."""
     selected = SelectedPartitions(None)
     await selected.read([Rebalance.of(body("w", "w"))], EVERYTHING)
-    ((_, task),) = selected._matching.values()
+    ((_, task),) = selected._matches._matches.values()
     selected.end()
     await asyncio.wait({task})
     assert task.cancelled()
