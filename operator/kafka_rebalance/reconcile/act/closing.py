@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.topic_patterns import TopicFilter
@@ -38,6 +39,12 @@ _UNCORDON_SECONDS = 30.0
 _PROOF_SECONDS = 2.0
 """Between the two readings that prove a broker empty."""
 _DRAINED, _PEAK = "drained", "disk peak"
+
+
+class _Measured(NamedTuple):
+    """``disk_peak``: in percent of a share (`decide.disk_peak`); None: not to be measured, or it could not be."""
+
+    disk_peak: int | None
 
 
 class Closing:
@@ -102,8 +109,8 @@ class Closing:
                 found = await self._prove_drained(rebalance, info)
                 assessment = found or assessment
                 reported = found is not None and found.replanning is None and _reported(rebalance, found.drain)
-                if reported and await self._disk_peak_known(rebalance):
-                    peak, left = self._disk_peak(rebalance), _to_uncordon(rebalance)
+                if reported and (measured := await self._measured(rebalance)) is not None:
+                    peak, left = measured.disk_peak, _to_uncordon(rebalance)
                     if left:
                         await self._keep_cordons(left)
                     await self._lifecycle.close(rebalance, RunOutcome.SUCCEEDED, disk_peak=peak, uncordoned=left)
@@ -146,37 +153,27 @@ class Closing:
         """The time at which a wait began: ``since``, or now if it begins with this round."""
         return self._clock.monotonic() if since is None else since
 
-    async def _disk_peak_known(self, rebalance: Rebalance) -> bool:
-        """Whether it is known how even the disks are, or will not be known.
+    async def _measured(self, rebalance: Rebalance) -> _Measured | None:
+        """How even the disks are; None: not known yet.
 
         Measured once, only of a run that has moved something; a failure holds up nothing.
         """
         opened, run, name = rebalance.record.loaded_run, rebalance.record.run, (rebalance.uid, _PEAK)
         outcome = opened.plan.load if opened is not None and run is not None and run.started else None
         if run is None or outcome is None or all(row.resource is not LoadResource.DISK for row in outcome.resources):
-            return True
+            return _Measured(None)
         key = run.run_id, run.plan_hash, rebalance.desired.planning_hash
-        if self._matches.key(name) != key:
-            try:
-                dirs = await self._admin.log_dirs(outcome.brokers)
-            except RebalanceError as error:
-                _not_measured(rebalance, error)
-                return True
-            selected = TopicFilter.of(rebalance.desired.spec.topics)
-            work = partial(disk_peak, outcome, selected, dirs)
-            self._matches.begin(name, key, work, rebalance.desired.metadata.namespace)
-        return await self._matches.ended(name) and self._matches.key(name) == key
-
-    def _disk_peak(self, rebalance: Rebalance) -> int | None:
-        name = (rebalance.uid, _PEAK)
-        if self._matches.key(name) is None:
-            return None
         try:
-            peak: int | None = self._matches.result(name)
+            if self._matches.key(name) != key:
+                dirs = await self._admin.log_dirs(outcome.brokers)
+                work = partial(disk_peak, outcome, TopicFilter.of(rebalance.desired.spec.topics), dirs)
+                self._matches.begin(name, key, work, rebalance.desired.metadata.namespace)
+            if not await self._matches.ended(name) or self._matches.key(name) != key:
+                return None
+            return _Measured(self._matches.result(name))
         except RebalanceError as error:
-            _not_measured(rebalance, error)
-            return None
-        return peak
+            log.warning("%s: how even the disks are was not measured: %s", rebalance.name, error.message)
+            return _Measured(None)
 
     async def _selected(self, rebalance: Rebalance, there: Collection[TopicPartition]) -> Collection[str] | None:
         """Which topics of these partitions the spec selects; None: not known yet. A match of more topics will do."""
@@ -237,10 +234,6 @@ class Closing:
         if drain is not None and drain.empty:
             drain = replace(drain, message=drain.message + _stay_cordoned(rebalance))
         return replace(assessment, drain=drain) if drain is not None else None
-
-
-def _not_measured(rebalance: Rebalance, error: RebalanceError) -> None:
-    log.warning("%s: how even the disks are was not measured: %s", rebalance.name, error.message)
 
 
 def _to_uncordon(rebalance: RebalanceView) -> set[BrokerId]:
