@@ -70,10 +70,10 @@ class RefusedResources:
         self._working: WeakValueDictionary[Lane, Semaphore] = WeakValueDictionary()
         self._handling: WeakValueDictionary[str, Lock] = WeakValueDictionary()
         """By uid; one may be handled in a lane when its open run is found to be in another one."""
-        self._sorting: set[tuple[NamedConnection, str]] = set()
-        """The namespaces whose refused resources are being added to their lanes."""
-        self._lanes: dict[NamedConnection, dict[Lane, dict[str, None]]] = {}
-        """The uids that wait in each lane which is worked on, in order."""
+        self._sorting: set[NamedConnection] = set()
+        """Those whose refused resources are being added to their lanes."""
+        self._lanes: dict[tuple[NamedConnection, str], dict[Lane, dict[str, None]]] = {}
+        """By connection and namespace: the lanes that are worked on, and the uids that wait in each, in order."""
         self._gone_since: dict[str, float] = {}
         """By uid, when all topics of an open run were first seen to be gone."""
 
@@ -85,25 +85,21 @@ class RefusedResources:
                 connection.leave(uid)
             elif not _goes_on(connection, refusals[uid]):
                 connection.place(connection.rebalances[uid], connection.placed[uid], refusals[uid])
-        refused = (connection.metadata_of(uid).namespace for uid in refusals if connection.has(uid))
-        for namespace in dict.fromkeys(refused):
-            if (connection, namespace) not in self._sorting:
-                self._sorting.add((connection, namespace))
-                self._start(self._sort(connection, namespace))
+        if connection not in self._sorting and any(map(connection.has, refusals)):
+            self._sorting.add(connection)
+            self._start(self._sort(connection))
 
-    async def _sort(self, connection: NamedConnection, namespace: str) -> None:
-        """Add the refused resources of a namespace to their lanes, until none has been refused anew meanwhile."""
+    async def _sort(self, connection: NamedConnection) -> None:
+        """Add the refused resources to their lanes, until none has been refused anew meanwhile."""
         told = None
         try:
             while connection.refusals is not told:
                 told = connection.refusals
-                there = [uid for uid in told if connection.has(uid)]
-                ours = [uid for uid in there if connection.metadata_of(uid).namespace == namespace]
                 clusters = await self._clusters_of_open_runs()
-                for uid in ours:
-                    self._add(connection, Lane(namespace, clusters.get(uid, "")), uid)
+                for uid in filter(connection.has, told):
+                    self._add(connection, Lane(connection.metadata_of(uid).namespace, clusters.get(uid, "")), uid)
         finally:
-            self._sorting.discard((connection, namespace))
+            self._sorting.discard(connection)
 
     async def _clusters_of_open_runs(self) -> dict[str, str]:
         """By uid, the id of the cluster of each open run, if it has an engine."""
@@ -116,7 +112,7 @@ class RefusedResources:
 
     def _add(self, connection: NamedConnection, lane: Lane, uid: str) -> None:
         """This resource waits in the lane of the cluster that its open run is in by now, and in no other one."""
-        lanes = self._lanes.setdefault(connection, {})
+        lanes = self._lanes.setdefault((connection, lane.namespace), {})
         for waiting in lanes.values():
             waiting.pop(uid, None)
         if lane not in lanes:
@@ -126,7 +122,7 @@ class RefusedResources:
 
     async def _tell_each(self, connection: NamedConnection, lane: Lane) -> None:
         """Handle the resources that wait in a lane, until none waits."""
-        lanes = self._lanes[connection]
+        lanes = self._lanes[connection, lane.namespace]
         waiting = lanes[lane]
         working = self._working.setdefault(lane, Semaphore(_AT_A_TIME))
         try:
@@ -139,7 +135,7 @@ class RefusedResources:
         finally:
             del lanes[lane]
             if not lanes:
-                del self._lanes[connection]
+                del self._lanes[connection, lane.namespace]
 
     async def _tell_alone(self, connection: NamedConnection, uid: str) -> None:
         async with self._handling.setdefault(uid, Lock()):

@@ -156,8 +156,8 @@ OWNERSHIP_RULES = (
         "lanes-of-clusters",
         "A refused run is looked at although another server hangs that is asked about runs of the same namespace.",
         "reconcile/refused_resources.py",
-        'Lane(namespace, clusters.get(uid, ""))',
-        "Lane(namespace)",
+        'clusters.get(uid, "")), uid)',
+        '""), uid)',
         ("tests/unit/reconcile/test_supervisor_hanging_servers.py::test_the_plans_of_others_do_not_wait_for_it",),
     ),
 )
