@@ -3,7 +3,9 @@
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
-from tests.unit.reconcile.renamed_resources import BEFORE, SPEC, renamed_half_way
+from tests.unit.reconcile.origin_runs import FAST
+from tests.unit.reconcile.renamed_resources import BEFORE, SPEC, Renamed, renamed_half_way
+from tests.unit.reconcile.test_engine_cordons import FOUR, Brokers
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
@@ -120,3 +122,22 @@ async def test_an_undo_that_was_withdrawn_is_not_recorded_later(monkeypatch):
         await operator.round()
     with pytest.raises(Conflict):
         await replace_config_map(*late[0])
+
+
+async def test_the_end_of_a_run_that_leaves_a_cordon(monkeypatch):
+    """Until its record is read again, the cordon of the dead broker stays on record, to be removed some day."""
+    kafka = Brokers(range(1, 8), t=[[1, 2, 4]] * 2, u=[[1, 2, 3]] * 2)
+    kafka.slow = {3, 5, 6, 7}
+    operator = Renamed(kafka)
+    operator.apply(throttle=FAST, brokers={"decommission": [4]}, topics={"include": ["t"]})
+    await operator.until_true(lambda: bool(kafka.flying))
+    slow = {"leaderRate": 50, "followerRate": 50}
+    operator.apply_another(throttle=slow, brokers={"include": [1, 6, 7]}, topics={"include": ["u"]})
+    await operator.until_true(lambda: {tp[0] for tp in kafka.flying} >= {"t", "u"})
+    kafka.die(FOUR)
+    lost = lose_one(monkeypatch, lambda run: run.uid == "u-1" and not run.open, lambda: None)
+    operator.delete()
+    await operator.until_true(lambda: not operator.exists("r"))
+    assert (len(lost), operator.records.kept["cordons"]) == (1, [FOUR])
+    kafka.come_back()
+    await operator.until_true(lambda: not kafka.cordoned)

@@ -259,8 +259,7 @@ class ClusterThrottle:
             await self._keeper.restore_finished(
                 info.brokers, unaccounted, release_foreign=unlimited, log_dirs_busy=busy
             )
-            runs = [run for rebalance in rebalances if (run := rebalance.record.open_run) is not None]
-            await self._keeper.remove_cordons(info.brokers, {broker for run in runs for broker in run.cordoned})
+            await self._keeper.remove_cordons(info.brokers, *_cordons_of(rebalances))
         # One that has left meanwhile, as it may not use its connection, is not gone.
         ended = await self._lifecycle.remove_finalizers(self.throttles, lambda throttle: self._released(throttle, info))
         self.throttles.gone |= ended
@@ -372,3 +371,12 @@ class ClusterThrottle:
         own = {*names, *(f"the default of {name}" for name in names)}
         binding = {claim for broker in brokers for _, claim in self._keeper.in_place(broker).values()}
         return min((claim for claim in binding - own if claim not in source.split(", ")), default="")
+
+
+def _cordons_of(rebalances: Iterable[Rebalance]) -> tuple[set[BrokerId], set[BrokerId]]:
+    """The brokers that open runs have cordoned, and those of runs whose end may have been stored without an answer."""
+    open_now, in_doubt = set[BrokerId](), set[BrokerId]()
+    for record in (rebalance.record for rebalance in rebalances):
+        if record.open_run is not None:
+            (open_now if record.was_read else in_doubt).update(record.open_run.cordoned)
+    return open_now - in_doubt, in_doubt

@@ -27,9 +27,14 @@ class LeftCordons:
         ledger = self._cache.ledger
         await self._cache.save(replace(ledger, cordons=ledger.cordons | set(brokers)))
 
-    async def remove(self, alive: Collection[BrokerId], of_runs: Collection[BrokerId]) -> None:
-        """Remove those of brokers that are back, except cordons ``of_runs`` that are open, which care for their own."""
-        left = self._cache.ledger.cordons
+    async def remove(
+        self, alive: Collection[BrokerId], of_runs: Collection[BrokerId], in_doubt: Collection[BrokerId]
+    ) -> None:
+        """Remove those of brokers that are back, except cordons ``of_runs`` that are open, which care for their own.
+
+        ``in_doubt``: of runs that may have ended, as their records are to be read again. These cordons stay on record.
+        """
+        left = self._cache.ledger.cordons.difference(in_doubt)
         done = left.intersection(of_runs)
         due = self._backoff.due(left.intersection(alive) - done)
         if due:

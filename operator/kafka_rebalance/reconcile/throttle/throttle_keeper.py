@@ -187,9 +187,11 @@ class ThrottleKeeper:
         """Record cordons of a run that is about to end, to be removed when the brokers are back."""
         await self._cordons.take(brokers)
 
-    async def remove_cordons(self, alive: Collection[BrokerId], of_runs: Collection[BrokerId]) -> None:
-        """Remove such cordons of live brokers, except those ``of_runs`` that are open."""
-        await self._cordons.remove(alive, of_runs)
+    async def remove_cordons(
+        self, alive: Collection[BrokerId], of_runs: Collection[BrokerId], in_doubt: Collection[BrokerId]
+    ) -> None:
+        """Remove such cordons of live brokers, except those ``of_runs`` that are open or ``in_doubt``."""
+        await self._cordons.remove(alive, of_runs, in_doubt)
 
     @property
     def left_cordons(self) -> frozenset[BrokerId]:
