@@ -2,7 +2,8 @@
 
 All engines share the threads. Users of a namespace can make each write to their objects as slow as the time-out allows,
 and can have an engine for each of their connections. So calls about the objects of other namespaces have threads that
-those about the operator's own records do not need, and those of one namespace hold few of these at a time.
+those about the operator's own records do not need, and those of one namespace hold few of these at a time. Users cannot
+make reads slow, and the rounds of clusters that others share read before they plan, so reads do not wait for writes.
 """
 
 import asyncio
@@ -29,31 +30,34 @@ class CallThreads:
     def __init__(self) -> None:
         self._own = ThreadPoolExecutor(_THREADS, thread_name_prefix="kube")
         self._others = ThreadPoolExecutor(_THREADS, thread_name_prefix="kube-objects")
-        self._turns: WeakValueDictionary[str, Semaphore] = WeakValueDictionary()
-        """By namespace. Calls that have a turn or wait for one keep it."""
+        self._reading = ThreadPoolExecutor(_THREADS, thread_name_prefix="kube-reads")
+        self._turns: WeakValueDictionary[tuple[str, bool], Semaphore] = WeakValueDictionary()
+        """By namespace, and whether they read. Calls that have a turn or wait for one keep it."""
 
-    async def run(self, call: Callable[[], T], namespace: str | None) -> T:
+    async def run(self, call: Callable[[], T], namespace: str | None, *, reads: bool = False) -> T:
         """What ``call`` returns. ``namespace``: where the objects are that it is about, if not the operator's own.
 
-        Transient("ApiServerBusy") if calls about the same namespace hold its threads for too long: nothing is sent.
+        ``reads``: it changes nothing. Transient("ApiServerBusy") if calls about the same namespace hold its threads for
+        too long: nothing is sent.
         """
         if namespace is None:
             return await get_running_loop().run_in_executor(self._own, call)
-        turn = self._turns.setdefault(namespace, Semaphore(_OF_ONE_NAMESPACE))
+        turn = self._turns.setdefault((namespace, reads), Semaphore(_OF_ONE_NAMESPACE))
         try:
             async with asyncio.timeout(_LONGEST_WAIT_SECONDS):
                 await turn.acquire()
         except TimeoutError as error:
             message = f"earlier calls about objects in namespace {namespace} take long; this one was not sent"
             raise Transient(Reason.API_SERVER_BUSY, message) from error
-        loop, begun = get_running_loop(), self._others.submit(call)
+        threads = self._reading if reads else self._others
+        loop, begun = get_running_loop(), threads.submit(call)
         # Not when this task is cancelled: the thread goes on until the call has ended.
         begun.add_done_callback(lambda _: _release(turn, loop))
         return await asyncio.wrap_future(begun)
 
     async def close(self) -> None:
         """Calls that have not begun are cancelled. When this returns, none is under way."""
-        for threads in (self._own, self._others):
+        for threads in (self._own, self._others, self._reading):
             await to_thread(threads.shutdown, cancel_futures=True)
 
 

@@ -346,7 +346,7 @@ class KubeClient:
             path += "?" + urlencode({"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())})
         call = partial(self._call, method, path, body, content_type, accept, kept)
         try:
-            return await self._threads.run(call, self._namespace_of_others(path))
+            return await self._threads.run(call, self._namespace_of_others(path), reads=method == "GET")
         finally:
             beat()
 

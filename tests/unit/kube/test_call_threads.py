@@ -67,6 +67,14 @@ class TestShares:
         assert await asyncio.gather(*tasks) == list(range(20))
         assert slow.begun == list(range(20))
 
+    async def test_reads(self, threads, slow):
+        """They do not wait for writes about the objects of the same namespace, which its users can make slow."""
+        tasks = await held_by(threads, slow)
+        assert await threads.run(lambda: "read", "slow", reads=True) == "read"
+        assert slow.begun == [0, 1]
+        slow.may_end.set()
+        await asyncio.gather(*tasks)
+
     async def test_many_slow_namespaces(self, threads, slow):
         """They do not hold up the calls about the operator's own records."""
         tasks = [asyncio.create_task(threads.run(slow(at), f"slow{at}")) for at in range(20)]

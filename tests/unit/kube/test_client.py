@@ -132,7 +132,7 @@ async def test_the_memory_for_a_list():
 
 
 async def test_slow_writes_to_the_objects_of_a_namespace():
-    """Only two are under way at a time. Those of other namespaces and the operator's own records are not held up."""
+    """Only two are under way at a time. Reads, other namespaces and the operator's own records are not held up."""
     under_way, most, answer = [], [], threading.Event()
 
     class SlowInOne(Page):
@@ -150,6 +150,7 @@ async def test_slow_writes_to_the_objects_of_a_namespace():
         slow = [asyncio.create_task(kube.patch_status("kafkarebalances", "slow", f"r{n}", {})) for n in range(20)]
         await asyncio.sleep(0)
         assert await kube.get("kafkarebalances", "other", "r") == {}
+        assert await kube.get("kafkarebalances", "slow", "r") == {}
         assert await kube.get_config_map("ledger") == {}
         assert await kube.get("kafkarebalances", "kafka-rebalance", "r") == {}
         answer.set()
