@@ -111,14 +111,18 @@ class RefusedResources:
         return {run.uid: run.cluster_id for run in runs if run.open and self._engines.get(run.cluster_id) is not None}
 
     def _add(self, connection: NamedConnection, lane: Lane, uid: str) -> None:
-        """This resource waits in the lane of the cluster that its open run is in by now, and in no other one."""
+        """This resource waits in the lane of the cluster that its open run is in by now, and in no other one.
+
+        One that waits there keeps its place, and one that has been handled comes after those that wait.
+        """
         lanes = self._lanes.setdefault((connection, lane.namespace), {})
-        for waiting in lanes.values():
-            waiting.pop(uid, None)
+        for other, waiting in lanes.items():
+            if other != lane:
+                waiting.pop(uid, None)
         if lane not in lanes:
             lanes[lane] = {}
             self._start(self._tell_each(connection, lane))
-        lanes[lane][uid] = None
+        lanes[lane].setdefault(uid)
 
     async def _tell_each(self, connection: NamedConnection, lane: Lane) -> None:
         """Handle the resources that wait in a lane, until none waits."""

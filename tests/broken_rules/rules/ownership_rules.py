@@ -158,6 +158,6 @@ OWNERSHIP_RULES = (
         "reconcile/refused_resources.py",
         'clusters.get(uid, "")), uid)',
         '""), uid)',
-        ("tests/unit/reconcile/test_supervisor_hanging_servers.py::test_the_plans_of_others_do_not_wait_for_it",),
+        ("tests/unit/reconcile/test_supervisor_refused_lanes.py::test_the_plans_of_others_do_not_wait_for_it",),
     ),
 )

@@ -1,10 +1,11 @@
-"""The server of a namespace hangs when it is asked whether the open runs of this namespace began there."""
+"""Refused resources of a namespace, whose server may hang when it is asked whether their open runs began there."""
 
 import asyncio
 
 from tests.fakes.shared_clusters import REF, Cluster
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.model.ownership import Owner
 
 
 class Hanging(Cluster):
@@ -49,3 +50,21 @@ async def test_the_plans_of_others_do_not_wait_for_it(world):
         world.supervisor.seen(plural, body, deleted=False)
     await world.until(lambda: world.state("own") == "Succeeded")
     assert server.unanswered
+
+
+async def test_refusals_that_are_judged_again(world):
+    """Resources that wait keep their places, although others are edited all the time."""
+    connection = world.supervisor._book.of_owner(Owner("k", "prod"))
+    world.connection(names=["own"])
+    refused, told = world.supervisor._refused, []
+
+    async def tell(_rebalances, _throttles, refusals):
+        told.extend(refusals)
+        refused.refuse(connection, dict(connection.refusals))
+        await asyncio.sleep(0.01)
+
+    world.supervisor._refused._unconnected.report = tell
+    uids = {world.create("a", kafka=REF, name=name)["metadata"]["uid"] for name in "abcdefgh"}
+    world.see("a")
+    await world.until(lambda: len(told) > len(uids))
+    assert set(told[: len(uids)]) == uids
