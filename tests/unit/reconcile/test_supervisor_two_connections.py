@@ -82,6 +82,23 @@ class TestEdited:
         assert "belongs to the older KafkaConnection k/prod" in two.ready("l", "prod", CONNECTIONS)[1]
         assert owner_of(two, "c") == "k"
 
+    async def test_while_the_owner_is_created_again(self, two):
+        """Nor does the server of one that was not edited, although it shows true ids: there is an open run."""
+        two.create("a", kafka=REF, brokers={"decommission": [1]}, approval={"policy": "Manual"})
+        two.see("a")
+        await two.until(lambda: two.state("a") == "AwaitingApproval")
+        two.servers["own"] = Cluster([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
+        await two.restart()
+        two.see()
+        await two.until(lambda: two.state("e", "prod", CONNECTIONS) == "Conflicted")
+        two.gone(CONNECTIONS, "k", "prod")
+        await two.until(lambda: "k/prod does not exist any more" in two.ready("e", "prod", CONNECTIONS)[1])
+        assert "If it leads there, run: " in two.ready("e", "prod", CONNECTIONS)[1]
+        two.connection(names=["a"])
+        await two.until(lambda: two.state("k", "prod", CONNECTIONS) == "Connected")
+        assert owner_of(two, "c") == "k"
+        await two.until(lambda: two.state("a") == "AwaitingApproval")
+
 
 class TestNotEdited:
     @pytest.mark.parametrize("first", ["k", "l"])

@@ -136,7 +136,7 @@ class ClusterOwners:
         if refusal is None:
             return
         if work and not holder.standing.named:
-            raise self._left_behind(refusal, binding, work)
+            raise self._left_behind(refusal, binding, work, server)
         if claimant.owner.connection and not binding.owner.connection:
             confirm = self._how_to_confirm(binding, server)
             raise Refused(refusal.reason, f"{refusal.message}. If it is the same cluster, {confirm}")
@@ -281,13 +281,12 @@ class ClusterOwners:
         """The advice for a cluster that the operator cannot reach any more."""
         return f"restore them by hand and delete {self._ledgers.where(binding.cluster_id)}"
 
-    def _left_behind(self, refusal: Refused, binding: Binding, work: Work) -> Refused:
+    def _left_behind(self, refusal: Refused, binding: Binding, work: Work, server: Claimed) -> Refused:
         """Why another owner keeps the cluster although no resource names it, and what an administrator can do."""
-        owner = binding.owner
+        owner, same = binding.owner, ""
+        gone = f"no resource of namespace {owner.namespace} names it any more"
         if owner.connection:
-            gone = f"{owner} does not exist any more"
-        else:
-            gone = f"no resource of namespace {owner.namespace} names it any more"
+            gone, same = f"{owner} does not exist any more", f". If it leads there, {self._how_to_confirm(binding, server)}"
         if work.throttled:
             then = (
                 f"the operator restores throttles and cordons with the last connection of {owner}. If that cannot be "
@@ -298,7 +297,7 @@ class ClusterOwners:
                 "the operator closes runs whose resource is gone within two minutes. If it may not read their "
                 f"namespace, delete their records: {self._stores.runs.how_to_see(work.open_runs[0].uid)}"
             )
-        return Refused(refusal.reason, f"{refusal.message}. {gone}, but {work}: {then}")
+        return Refused(refusal.reason, f"{refusal.message}. {gone}, but {work}: {then}{same}")
 
     def _how_to_confirm(self, binding: Binding, server: Claimed) -> str:
         return f"run: {self._bindings.how_to_confirm(binding.cluster_id, server.servers)}"

@@ -54,9 +54,9 @@ def refusal_of_claim(
         return _owned_elsewhere(binding)
     if claimant.owner.connection:
         if not holder.named:
-            # The KafkaConnection may be created again soon. While it has work there, no edited one gets the cluster.
-            kept = holder.owner.connection and work and claimant.edited and not proved
-            return _edited(claimant, binding) if kept else None
+            # The KafkaConnection may be created again soon. The server of another one may only claim the id.
+            kept = holder.owner.connection and work and not proved
+            return _work_kept(binding) if kept else None
         if holder.owner.connection:
             return _conflict(claimant, binding, holder, work=work, proved=proved)
         return _edited(claimant, binding) if claimant.edited and not proved else None
@@ -101,6 +101,15 @@ def _edited(claimant: Standing, binding: Binding) -> Refused:
         f"Kafka cluster {binding.cluster_id} belongs to {binding.owner}. The spec of {claimant.owner} was edited, and "
         "an edit takes a cluster from no other owner, unless the bootstrap servers of both are known to lead to the "
         "same cluster. Delete the KafkaConnection and create it again",
+    )
+
+
+def _work_kept(binding: Binding) -> Refused:
+    """The refusal of a KafkaConnection while there is work of one that was deleted."""
+    return Refused(
+        Reason.CONFLICTED,
+        f"Kafka cluster {binding.cluster_id} belongs to {binding.owner}, and it is not known that the bootstrap servers "
+        "of both lead to the same cluster",
     )
 
 
