@@ -286,7 +286,8 @@ class ClusterOwners:
         owner, same = binding.owner, ""
         gone = f"no resource of namespace {owner.namespace} names it any more"
         if owner.connection:
-            gone, same = f"{owner} does not exist any more", f". If it leads there, {self._how_to_confirm(binding, server)}"
+            gone = f"{owner} does not exist any more"
+            same = f". If it leads there, {self._how_to_confirm(binding, server)}"
         if work.throttled:
             then = (
                 f"the operator restores throttles and cordons with the last connection of {owner}. If that cannot be "

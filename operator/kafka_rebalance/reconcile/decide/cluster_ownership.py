@@ -108,8 +108,8 @@ def _work_kept(binding: Binding) -> Refused:
     """The refusal of a KafkaConnection while there is work of one that was deleted."""
     return Refused(
         Reason.CONFLICTED,
-        f"Kafka cluster {binding.cluster_id} belongs to {binding.owner}, and it is not known that the bootstrap servers "
-        "of both lead to the same cluster",
+        f"Kafka cluster {binding.cluster_id} belongs to {binding.owner}, and it is not known that the bootstrap "
+        "servers of both lead to the same cluster",
     )
 
 

@@ -72,12 +72,14 @@ def requires_decision(rebalance: RebalanceView) -> bool:
 def may_end_later(rebalance: RebalanceView) -> bool:
     """Whether its deletion may be prepared in a later round, as if it came later.
 
-    It has sent nothing to move back; or its run has ended, and only its records or our finalizer are left.
+    It has sent nothing to move back; or its run has ended, and only its records or our finalizer are left; or it leaves
+    Kafka as it is, and sends nothing until it has ended (``deleted_meanwhile``).
     """
     desired, record = rebalance.desired, rebalance.record
     unprepared = desired.deleted_since(rebalance.memory.prepared)
     ended = desired.deleting and record.open_run is None and record.loaded_run is None
-    return record.was_read and (ended or (unprepared and not record.may_have_sent))
+    sends_nothing = direction_of(rebalance) is None or (unprepared and not record.may_have_sent)
+    return record.was_read and (ended or sends_nothing)
 
 
 def deleted_meanwhile(running: list[Rebalance]) -> list[Rebalance]:

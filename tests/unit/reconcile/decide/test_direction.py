@@ -38,8 +38,8 @@ class TestMayEndLater:
     """A deletion that is prepared in a later round."""
 
     @staticmethod
-    def deleted(*, was_read=True, started_at=None):
-        mine = rebalance("r", 1, deleted=True)
+    def deleted(*, was_read=True, started_at=None, **spec):
+        mine = rebalance("r", 1, deleted=True, **spec)
         run = Run("r", "kafka", "r", "c", "run-1", "h", "p", NOON, started_at=started_at)
         return recorded(mine, was_read=was_read, run=run)
 
@@ -50,6 +50,13 @@ class TestMayEndLater:
         """It may have something to move back, now; so may one whose record is not read yet."""
         assert not may_end_later(self.deleted(started_at=NOON))
         assert not may_end_later(self.deleted(was_read=False))
+
+    def test_one_that_leaves_kafka_as_it_is(self):
+        """It sends nothing meanwhile, also where the first attempt to end it has failed."""
+        mine = self.deleted(started_at=NOON, deletionPolicy="Abandon")
+        assert may_end_later(mine)
+        assert may_end_later(remembered(mine, prepared=mine.desired.change_key))
+        assert not may_end_later(self.deleted(was_read=False, started_at=NOON, deletionPolicy="Abandon"))
 
     def test_one_whose_finalizer_could_not_be_removed(self):
         """Its deletion is prepared, its run has ended: nothing in Kafka waits for it."""
