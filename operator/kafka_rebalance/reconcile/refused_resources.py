@@ -190,7 +190,9 @@ class RefusedResources:
                 await self._give_up(connection, run)
         elif self._engines.get(run.cluster_id) is running:
             served = connection.placed.get(uid) is running.engine and rebalance.refusal is None
-            goes_on = served and _goes_on(connection, why)
+            # An inline connection that is edited is another one: its settings are those that the run began with.
+            owned = connection.inline is not None and connection.owner == running.owner
+            goes_on = (served or owned) and _goes_on(connection, why)
             connection.busy.discard(uid)
             connection.place(rebalance, running.engine, None if goes_on else why)
         return unknown
