@@ -30,7 +30,7 @@ from kafka_rebalance.kube.api_errors import (
     from_response,
     unreachable,
 )
-from kafka_rebalance.kube.call_threads import CallThreads
+from kafka_rebalance.kube.call_threads import CallThreads, Share
 from kafka_rebalance.kube.object_json import read_object_json, without_ballast
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.reasons import Reason
@@ -346,7 +346,7 @@ class KubeClient:
             path += "?" + urlencode({"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())})
         call = partial(self._call, method, path, body, content_type, accept, kept)
         try:
-            return await self._threads.run(call, self._namespace_of_others(path), reads=method == "GET")
+            return await self._threads.run(call, self._namespace_of_others(path), _share_of(method, path))
         finally:
             beat()
 
@@ -381,6 +381,12 @@ class KubeClient:
         except ValueError as error:
             raise unreachable(what, self._api.configuration.host, error, "answers without JSON: a proxy?") from error
         return parsed
+
+
+def _share_of(method: str, path: str) -> Share:
+    if method != "GET":
+        return Share.WRITES
+    return Share.SECRETS if "/secrets/" in path else Share.READS
 
 
 def _resource(plural: str, namespace: str | None, name: str = "") -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube import call_threads
-from kafka_rebalance.kube.call_threads import CallThreads
+from kafka_rebalance.kube.call_threads import CallThreads, Share
 
 
 class SlowCalls:
@@ -68,10 +68,12 @@ class TestShares:
         assert slow.begun == list(range(20))
 
     async def test_reads(self, threads, slow):
-        """They do not wait for writes about the objects of the same namespace, which its users can make slow."""
+        """They wait neither for writes about the same namespace, which its users can make slow, nor for Secrets."""
         tasks = await held_by(threads, slow)
-        assert await threads.run(lambda: "read", "slow", reads=True) == "read"
-        assert slow.begun == [0, 1]
+        tasks += [asyncio.create_task(threads.run(slow("secret"), "slow", Share.SECRETS)) for _ in range(20)]
+        await slow.until_begun(4)
+        assert await threads.run(lambda: "read", "slow", Share.READS) == "read"
+        assert slow.begun == [0, 1, "secret", "secret"]
         slow.may_end.set()
         await asyncio.gather(*tasks)
 
