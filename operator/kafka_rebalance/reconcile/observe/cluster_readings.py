@@ -107,16 +107,16 @@ def known_ones(
 def compared(
     found: dict[TopicPartition, PartitionState],
     before: Mapping[TopicPartition, PartitionState],
-    unread: frozenset[str],
+    kept: Mapping[TopicPartition, PartitionState],
 ) -> Comparison:
     """Every partition after this reading; those changed since the one before, the unhealthy ones, those in flight.
 
     Runs in a thread. The garbage collector never searches the first reading. ``found`` becomes the first of what is
     returned: an unchanged partition stays the same object, because two readings of a large cluster would take twice the
-    memory, and the partitions of ``unread`` topics stay as before.
+    memory. ``kept``: partitions that this reading does not have and that stay as before.
     """
     with nullcontext() if before else kept_for_long(len(found)):
-        return _compared(found, before, unread)
+        return _compared(found, before, kept)
 
 
 def changed_since(
@@ -129,7 +129,7 @@ def changed_since(
 def _compared(
     found: dict[TopicPartition, PartitionState],
     before: Mapping[TopicPartition, PartitionState],
-    unread: frozenset[str],
+    kept: Mapping[TopicPartition, PartitionState],
 ) -> Comparison:
     known, changed = found, set[TopicPartition]()
     for tp, state in found.items():
@@ -140,9 +140,7 @@ def _compared(
             known[tp] = old
         else:
             changed.add(tp)
-    if unread:
-        kept = {tp: state for tp, state in before.items() if tp.topic in unread and tp not in known}
-        known |= kept
+    known |= kept
     changed |= before.keys() - known.keys()
     return known, changed, unhealthy(known), {tp for tp, state in known.items() if state.adding or state.removing}
 

@@ -15,6 +15,7 @@ from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionStat
 from kafka_rebalance.reconcile.observe import cluster_readings
 from kafka_rebalance.reconcile.observe.broker_membership import BrokerMembership
 from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading, compared, held_by
+from kafka_rebalance.reconcile.observe.known_bound import KnownBound
 from kafka_rebalance.reconcile.observe.min_insync_reader import MinInsyncReader, denied_now
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 from kafka_rebalance.reconcile.observe.size_reader import SizeReader
@@ -97,7 +98,8 @@ class Observer:
         self._undescribed: dict[str, str] = {}
         """Topics that we may not describe, and how Kafka said so."""
         self._unread: set[str] = set()
-        """Topics whose last reading failed. The previous reading of these topics is kept."""
+        """Topics whose last reading failed. The previous reading of these topics is kept, within ``_bound``."""
+        self._bound = KnownBound()
         self._absent: dict[TopicPartition, int] = {}
 
     def known(self) -> Mapping[TopicPartition, PartitionState]:
@@ -118,10 +120,10 @@ class Observer:
                 del self._undescribed[topic]
             self._note_unread(found.errors, self._unread)
             # Nothing writes to what is compared here meanwhile: only this round does, and it waits.
-            unread = frozenset(self._unread)
             first = not self._known
+            kept = await asyncio.to_thread(self._bound.kept, found, self._known, frozenset(self._unread))
             self._known, changed, self._unhealthy, self.in_flight = await asyncio.to_thread(
-                compared, found, self._known, unread
+                compared, found, self._known, kept
             )
             self._changed = self._changed | changed if self._changed else changed
             self.sizes.note_changed(changed if not first else ())  # no sizes were read before

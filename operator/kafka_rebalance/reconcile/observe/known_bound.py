@@ -1,0 +1,60 @@
+"""How much stays known of a cluster, although readings of some of its topics fail or are not of everything.
+
+The servers of an inline connection can show other topics in each reading, and let the reading of the earlier ones fail.
+Only the longest answer counts for the limit of what the operator keeps of answers; so little more may be known.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+
+from kafka_rebalance.model.topology import PartitionState, TopicPartition
+
+_PARTITION = 10
+_ALWAYS = 16_000
+"""A thousand partitions with three replicas in sync: a new cluster may grow while the reading of some topics fails."""
+
+
+class KnownBound:
+    """Of one cluster. Sizes count each partition like ten replicas, and each entry of its lists of brokers."""
+
+    def __init__(self) -> None:
+        self._largest = 0
+        """The size of the largest reading of everything since the last one in which no topic failed."""
+
+    def kept(
+        self,
+        found: Mapping[TopicPartition, PartitionState],
+        before: Mapping[TopicPartition, PartitionState],
+        unread: Collection[str],
+    ) -> dict[TopicPartition, PartitionState]:
+        """The partitions of ``unread`` topics that stay known as they were, after a reading of everything.
+
+        With them, a quarter more may be known than the largest reading had. Otherwise topics whose readings have failed
+        longest are dropped: in ``before``, which this reading becomes, they are the last ones.
+        """
+        read = _size(found.values())
+        self._largest = max(self._largest, read) if unread else read
+        if not unread:
+            return {}
+        room = self._largest + self._largest // 4 + _ALWAYS - read
+        kept = {tp: state for tp, state in before.items() if tp.topic in unread and tp not in found}
+        sizes = Counter[str]()
+        for tp, state in kept.items():
+            sizes[tp.topic] += _size_of(state)
+        if sizes.total() <= room:
+            return kept
+        topics = set[str]()
+        for topic, size in sizes.items():
+            room -= size
+            if room < 0:
+                break
+            topics.add(topic)
+        return {tp: state for tp, state in kept.items() if tp.topic in topics}
+
+
+def _size(states: Iterable[PartitionState]) -> int:
+    return sum(map(_size_of, states))
+
+
+def _size_of(state: PartitionState) -> int:
+    return _PARTITION + len(state.replicas) + len(state.isr) + len(state.adding) + len(state.removing)

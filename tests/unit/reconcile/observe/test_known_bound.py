@@ -1,0 +1,80 @@
+"""What stays known of topics whose reading failed."""
+
+import pytest
+
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kafka.ports import Answers
+from kafka_rebalance.model.topology import PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.observe import known_bound
+from kafka_rebalance.reconcile.observe.known_bound import KnownBound
+from kafka_rebalance.reconcile.observe.observer import EVERYTHING_SECONDS, Observer
+
+
+def topic(name, count=100, replicas=3):
+    ids = replicas_of(*range(replicas))
+    tps = [TopicPartition(name, number) for number in range(count)]
+    return {tp: PartitionState(tp, "id", ids, frozenset(ids), ids[0]) for tp in tps}
+
+
+def topics_of(partitions):
+    return {tp.topic for tp in partitions}
+
+
+@pytest.fixture(autouse=True)
+def _no_allowance(monkeypatch):
+    monkeypatch.setattr(known_bound, "_ALWAYS", 0)
+
+
+class TestKept:
+    def test_everything_that_one_reading_had(self):
+        """No broker may describe anything for a while: what was known stays known."""
+        bound, all_topics = KnownBound(), topic("a") | topic("b") | topic("c")
+        assert bound.kept(all_topics, {}, ()) == {}
+        for _ in range(3):
+            assert bound.kept({}, all_topics, {"a", "b", "c"}) == all_topics
+        assert bound.kept(topic("a"), all_topics, {"b", "c"}) == topic("b") | topic("c")
+
+    def test_a_quarter_more_than_the_largest_reading_had(self):
+        """The cluster has grown meanwhile. Those whose readings have failed longest are dropped."""
+        bound, before = KnownBound(), topic("a", 400)
+        bound.kept(before, {}, ())
+        assert bound.kept(topic("b"), before, {"a"}) == before
+        before = topic("b") | before
+        assert topics_of(bound.kept(topic("c", 1), before, {"a", "b"})) == {"b"}
+
+    def test_replicas_count_too(self):
+        """A partition with a hundred takes more than ten times the memory."""
+        bound, before = KnownBound(), topic("a", replicas=100)
+        bound.kept(topic("a"), {}, ())
+        assert bound.kept({}, before, {"a"}) == {}
+
+    def test_the_reading_of_a_small_cluster_stays_although_it_grows(self, monkeypatch):
+        monkeypatch.undo()
+        bound = KnownBound()
+        bound.kept(topic("a", 1), {}, ())
+        assert bound.kept(topic("b", 900), topic("a", 1), {"a"}) == topic("a", 1)
+
+
+class Server:
+    """Shows one new topic in each reading, and answers an error for all those before."""
+
+    def __init__(self):
+        self.time, self.shown = 0.0, 0
+
+    def monotonic(self):
+        return self.time
+
+    async def describe_partitions(self):
+        self.shown += 1
+        failed = Transient("KafkaUnreachable", "no answer")
+        return Answers(topic(f"t{self.shown}"), {f"t{number}": failed for number in range(1, self.shown)})
+
+
+async def test_a_server_with_other_topics_in_each_reading_does_not_fill_the_memory():
+    """Its longest answer is what counts for the limit of kept answers."""
+    server = Server()
+    observer = Observer(server, server)
+    for _ in range(20):
+        server.time += EVERYTHING_SECONDS
+        await observer.everything()
+    assert topics_of(observer.known()) == {"t20"}
