@@ -12,7 +12,10 @@ _NAME = "min.insync.replicas"
 
 
 class MinInsyncReader:
-    """Of one cluster. ``denied``: the topics whose configs we may not describe, and how Kafka said so."""
+    """Of one cluster; knows only the topics that it was asked for last: a server may show others in each reading.
+
+    ``denied``: those whose configs we may not describe, and how Kafka said so.
+    """
 
     def __init__(self, admin: KafkaReader, clock: Clock) -> None:
         self._admin = admin
@@ -25,6 +28,7 @@ class MinInsyncReader:
         """The value per topic, read once a minute: it rarely changes, and each read costs a call."""
         now = self._clock.monotonic()
         wanted = set(topics)
+        self._forget_others(wanted)
         due = [t for t in wanted if now - self._read_at.get(t, float("-inf")) > MIN_INSYNC_SECONDS]
         if due:
             self._read_at |= dict.fromkeys(due, now - MIN_INSYNC_SECONDS + _ASK_AGAIN_SECONDS)
@@ -37,6 +41,12 @@ class MinInsyncReader:
                 self._known[topic] = int(value) if value else 1
                 self._read_at[topic] = now
         return {topic: self._known[topic] for topic in wanted if topic in self._known}
+
+    def _forget_others(self, wanted: Collection[str]) -> None:
+        for topic in self._read_at.keys() - wanted:
+            del self._read_at[topic]
+            self._known.pop(topic, None)
+            self.denied.pop(topic, None)
 
 
 def denied_now(

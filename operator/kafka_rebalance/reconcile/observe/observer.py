@@ -95,6 +95,8 @@ class Observer:
         self._unhealthy: dict[TopicPartition, PartitionState] = {}
         self._unhealthy_min_insync: dict[str, int] = {}
         self._min_insync = MinInsyncReader(admin, clock)
+        """Of the planned topics."""
+        self._min_insync_of_unhealthy = MinInsyncReader(admin, clock)
         self._undescribed: dict[str, str] = {}
         """Topics that we may not describe, and how Kafka said so."""
         self._unread: set[str] = set()
@@ -134,7 +136,9 @@ class Observer:
             self._full_readings += 1
             try:
                 # Without the permission to read others' topics the gate assumes 1 as their min.insync.replicas.
-                self._unhealthy_min_insync = await self._min_insync.read({tp.topic for tp in self._unhealthy})
+                self._unhealthy_min_insync = await self._min_insync_of_unhealthy.read(
+                    {tp.topic for tp in self._unhealthy}
+                )
             except RebalanceError as error:
                 log.info("min.insync.replicas of unhealthy topics is not known: %s", error.message)
         return self._known
@@ -146,6 +150,7 @@ class Observer:
         self._changed, self.in_flight = set(), set()
         self._planned, self._planned_topics = (), frozenset()
         self._min_insync = MinInsyncReader(self._admin, self._clock)
+        self._min_insync_of_unhealthy = MinInsyncReader(self._admin, self._clock)
 
     def expire(self) -> None:
         """Read everything again at the next look: what was read before a run began says nothing about it."""

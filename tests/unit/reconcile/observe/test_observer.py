@@ -61,7 +61,7 @@ class Cluster:
     def __init__(self, *states):
         self.states = {s.tp: s for s in states}
         self.time = 0.0
-        self.described, self.denied, self.listings = [], False, 0
+        self.described, self.denied, self.listings, self.configs = [], False, 0, []
 
     def monotonic(self):
         return self.time
@@ -82,6 +82,7 @@ class Cluster:
     async def topic_configs(self, topics, names):
         if self.denied:
             raise Transient("KafkaUnreachable", "no answer")
+        self.configs.append(set(topics))
         return Answers({t: {n: ConfigValue("1", ConfigSource.DEFAULT) for n in names} for t in topics})
 
     async def log_dirs(self, brokers):
@@ -322,3 +323,12 @@ class TestUnhealthy:
         there.states[TP] = now = replace(lacking, isr=frozenset({BrokerId(2)}), leader=BrokerId(2))
         await observer.look({TP}, {TP}, INFO)
         assert vitals.partitions == {TP: now}
+
+    async def test_their_configs_are_not_read_again_because_others_are_planned(self):
+        """Of both, only the topics that were asked for last are remembered."""
+        there = Cluster(state(TP, 1, 2), replace(state(ELSEWHERE, 1, 2), isr=frozenset()))
+        observer = Observer(there, there)
+        for _ in range(3):
+            await observer.look({TP}, (), INFO)
+            there.time += EVERYTHING_SECONDS
+        assert there.configs == [{"u"}, {"t"}]
