@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kafka_rebalance.api.connection import KafkaSource
@@ -45,7 +46,7 @@ from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import first_seen, requested_of, seen_again
 from kafka_rebalance.reconcile.throttle.unconnected_resources import UnconnectedResources
-from kafka_rebalance.reconcile.throttle_placing import place_one_by_one
+from kafka_rebalance.reconcile.throttle_placing import place_all, place_one_by_one
 from kafka_rebalance.reconcile.unfinished_work import UnfinishedWork
 from kafka_rebalance.telemetry.metric_families import Sample
 
@@ -299,7 +300,7 @@ class Supervisor:
             connection.changed.clear()
             problem = await self._lead_to_engine(connection, retries)
             if (engine := connection.engine) is not None and not connection.may_move:
-                await self._settle(connection, problem)
+                await place_all(connection, partial(self._settle, connection, problem))
                 connection.tried.set()
                 await self._limits_known()
                 connection.may_move = connection.engine is engine  # else it was ended for another owner

@@ -1,7 +1,8 @@
 """Gives the throttle resources of a connection to its engine."""
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
@@ -11,6 +12,11 @@ from kafka_rebalance.reconcile.connection_book import NamedConnection
 from kafka_rebalance.reconcile.engine import ClusterEngine
 
 log = logging.getLogger(__name__)
+
+_MOST_SECONDS = 10.0
+"""How long rebalances wait for throttle resources that the engine can soon have."""
+_PAUSE_SECONDS = 1.0
+"""Between two looks at these."""
 
 
 def place_one_by_one(
@@ -25,3 +31,22 @@ def place_one_by_one(
             log.exception("throttle %s: unexpected error", throttle.name)
             failed[uid] = Transient(Reason.INTERNAL_ERROR, UNEXPECTED)
     return failed
+
+
+async def place_all(connection: NamedConnection, settle: Callable[[], Awaitable[None]]) -> None:
+    """Call ``settle``, which hands over the resources, until the engine has all throttle resources that it can have.
+
+    One whose status is being written waits for that, and rebalances that it freezes or limits must not move before.
+    Returns after a limited time in any case, and if the engine is ended.
+    """
+    engine, clock = connection.engine, asyncio.get_running_loop().time
+    until = clock() + _MOST_SECONDS
+    await settle()
+    while connection.engine is engine and _waits(connection) and clock() < until:
+        await asyncio.sleep(_PAUSE_SECONDS)
+        await settle()
+
+
+def _waits(connection: NamedConnection) -> bool:
+    """Whether a throttle resource has no engine, although it is not refused."""
+    return not connection.throttles.keys() <= connection.placed.keys() | connection.refusals.keys()
