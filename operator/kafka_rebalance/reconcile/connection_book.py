@@ -223,11 +223,15 @@ class NamedConnection:
         self.throttles.pop(uid, None)
         self.changed.set()
 
-    def begin_nothing(self, why: RebalanceError | None) -> None:
-        """Why its engine may begin no run: the settings do not lead to its cluster (yet). None: it may."""
+    def begin_nothing(self, why: RebalanceError | None, unknown: Mapping[str, RebalanceError] | None = None) -> None:
+        """Why its engine may begin no run: the settings do not lead to its cluster (yet). None: it may.
+
+        ``unknown``: by uid, why it is not known whether a resource may use the connection.
+        """
         for uid, rebalance in self.rebalances.items():
-            if self.serves(uid) and rebalance.unverified is not why:
-                rebalance.unverified = why
+            reason = (unknown or {}).get(uid, why)
+            if self.serves(uid) and rebalance.unverified is not reason:
+                rebalance.unverified = reason
                 self.placed[uid].wake()
 
     def wake(self, uid: str) -> None:

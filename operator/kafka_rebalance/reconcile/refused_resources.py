@@ -20,6 +20,7 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.permissions import PermissionUnknown
 from kafka_rebalance.reconcile.act.retention import abandoned
 from kafka_rebalance.reconcile.act.started_runs import Started
 from kafka_rebalance.reconcile.connection_book import NamedConnection
@@ -81,6 +82,8 @@ class RefusedResources:
         """From now on these may not use the connection, by uid, and the others may. Nothing new starts for them."""
         connection.refusals = refusals
         for uid in refusals.keys() & connection.placed.keys():
+            if isinstance(refusals[uid], PermissionUnknown):
+                continue  # nothing ends before it is known
             if uid in connection.throttles:
                 connection.leave(uid)
             elif not _goes_on(connection, refusals[uid]):
@@ -182,6 +185,8 @@ class RefusedResources:
         rebalance, why = connection.rebalances.get(uid), connection.refusals.get(uid)
         if rebalance is None or why is None:
             return None  # permitted or gone meanwhile
+        if isinstance(why, PermissionUnknown):
+            return None
         if run is None or running is None or started is not Started.HERE:
             connection.leave(uid)
             if rebalance.record.open_run is not None and not (run is not None and run.open):

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.permissions import PermissionUnknown
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED
 from kafka_rebalance.reconcile.connection_book import NamedConnection
 from kafka_rebalance.reconcile.engine import ClusterEngine
@@ -36,7 +37,8 @@ def place_one_by_one(
 async def place_all(connection: NamedConnection, settle: Callable[[], Awaitable[None]]) -> None:
     """Call ``settle``, which hands over the resources, until the engine has all throttle resources that it can have.
 
-    One whose status is being written waits for that, and rebalances that it freezes or limits must not move before.
+    One whose status is being written waits for that, and one of a namespace whose labels could not be read until they
+    are. Rebalances that it freezes or limits must not move before.
     Returns after a limited time in any case, and if the engine is ended.
     """
     engine, clock = connection.engine, asyncio.get_running_loop().time
@@ -48,5 +50,6 @@ async def place_all(connection: NamedConnection, settle: Callable[[], Awaitable[
 
 
 def _waits(connection: NamedConnection) -> bool:
-    """Whether a throttle resource has no engine, although it is not refused."""
-    return not connection.throttles.keys() <= connection.placed.keys() | connection.refusals.keys()
+    """Whether a throttle resource has no engine, although it is not refused, or not yet known to be."""
+    refused = {uid for uid, why in connection.refusals.items() if not isinstance(why, PermissionUnknown)}
+    return not connection.throttles.keys() <= connection.placed.keys() | refused

@@ -6,6 +6,7 @@ import pytest
 from tests.fakes.shared_clusters import REF, Away, placed
 
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.reconcile import throttle_placing
 
 LOOKS = 4
@@ -62,3 +63,23 @@ class TestAStatusThatIsBeingWritten:
         frozen.servers["kafka"] = frozen.real
         await frozen.until(lambda: "k/r" in served)
         writing.set()
+
+
+async def test_rebalances_wait_for_labels(frozen, monkeypatch):
+    """Whether the namespace may freeze the cluster is not known until they have been read."""
+    read, unread = frozen.kube.namespace_labels, [None] * LOOKS
+
+    async def labels(namespace):
+        if unread:
+            unread.pop()
+            raise Transient("ApiServerUnreachable", "no answer")
+        return await read(namespace)
+
+    monkeypatch.setattr(frozen.kube, "namespace_labels", labels)
+    await frozen.supervisor.stop()
+    served, before = placed(monkeypatch), frozen.real.lists("orders")
+    await frozen.restart()
+    await frozen.until(lambda: "k/r" in served and frozen.state("k") == "Frozen")
+    assert not unread
+    assert served.index("a/stop") < served.index("k/r")
+    assert frozen.real.lists("orders") == before

@@ -5,12 +5,16 @@ from collections.abc import Mapping
 
 from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.api.v1alpha1 import KafkaConnection
-from kafka_rebalance.errors import RebalanceError, Refused
+from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reasons import Reason
 
 log = logging.getLogger(__name__)
+
+
+class PermissionUnknown(Transient):
+    """The labels of a namespace have not been read yet. It begins nothing, and what it has begun does not end."""
 
 
 class Permissions:
@@ -30,7 +34,9 @@ class Permissions:
                 "instead of bootstrapServers, or have an administrator create one",
             )
 
-    async def denied(self, owner: Owner, connection: KafkaConnection | None, namespace: str) -> Refused | None:
+    async def denied(
+        self, owner: Owner, connection: KafkaConnection | None, namespace: str
+    ) -> Refused | PermissionUnknown | None:
         """Why resources of the namespace may not use the KafkaConnection; None: they may."""
         if connection is None:
             return Refused(
@@ -38,18 +44,25 @@ class Permissions:
                 f"{owner} does not exist or cannot be read: create it, or name another one in spec.kafka.connectionRef",
             )
         allowed = connection.spec.allowed_namespaces
-        labels = await self._labels_of(namespace) if allowed.selector is not None else {}
-        if allowed.permit(owner.namespace, namespace, labels):
+        if allowed.permit(owner.namespace, namespace, {}):
             return None
+        if allowed.selector is not None:
+            labels = await self._labels_of(namespace)
+            if isinstance(labels, PermissionUnknown):
+                return labels
+            if allowed.permit(owner.namespace, namespace, labels):
+                return None
         return Refused(
             Reason.CONNECTION_NOT_PERMITTED,
             f"{owner} does not permit namespace {namespace}: have its spec.allowedNamespaces extended",
         )
 
-    async def _labels_of(self, namespace: str) -> Mapping[str, str]:
-        """The current permissions; if the API server does not answer, the previous ones."""
+    async def _labels_of(self, namespace: str) -> Mapping[str, str] | PermissionUnknown:
+        """The current permissions; if the API server does not answer, the previous ones, if there are any."""
         try:
             self._labels[namespace] = await self._kube.namespace_labels(namespace)
         except RebalanceError as error:
             log.warning("labels of namespace %s not read: %s", namespace, error.message)
-        return self._labels.get(namespace, {})
+            if namespace not in self._labels:
+                return PermissionUnknown(error.reason, f"labels of namespace {namespace} not read: {error.message}")
+        return self._labels[namespace]

@@ -1,0 +1,37 @@
+"""Labels of a namespace that could not be read are not known: nothing ends because of that."""
+
+from tests.fakes.shared_clusters import REF
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.model.topology import BrokerId
+
+
+async def test_a_rollback_waits_for_unread_labels(world, monkeypatch):
+    """After a restart it goes on when they are known, and is not reverted before."""
+    world.kube.labels["a"] = {"kafka": "prod"}
+    world.connection(selector={"matchLabels": {"kafka": "prod"}})
+    await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
+    world.real.arrive()
+    world.real.slow = {BrokerId(4)}
+    await world.until(lambda: any(1 not in held for held in world.real.lists("orders")) and world.real.flying)
+    world.real.arrive()
+    world.real.slow = {BrokerId(1), BrokerId(4)}
+    body = world.kube.delete(REBALANCES, "a", "r", world.clock.at.isoformat())
+    world.supervisor.rebalance_seen(body, deleted=False)
+    await world.until(lambda: world.state("a") == "RollingBack" and world.real.flying)
+    read = world.kube.namespace_labels
+
+    async def labels(_namespace):
+        raise Transient("ApiServerBusy", "retry later")
+
+    monkeypatch.setattr(world.kube, "namespace_labels", labels)
+    await world.restart()
+    await world.until(lambda: world.state("a") == "ApiServerBusy")
+    assert world.runs == {"a": None}
+    monkeypatch.setattr(world.kube, "namespace_labels", read)
+    await world.until(lambda: world.state("a") == "RollingBack")
+    world.real.slow = set()
+    world.real.arrive()
+    await world.until(lambda: (REBALANCES, "a", "r") not in world.kube.resources)
+    assert [sorted(held) for held in world.real.lists("orders")] == [[1, 2, 3]] * 4
