@@ -32,6 +32,15 @@ class ReplicaSizes(Mapping[ReplicaKey, int]):
         """Replace what is known of this broker."""
         self._of[broker] = sizes
 
+    def remove(self, broker: BrokerId) -> None:
+        """Forget this broker."""
+        self._of.pop(broker, None)
+
+    @property
+    def read_of(self) -> frozenset[BrokerId]:
+        """Those that were asked."""
+        return frozenset(self._of)
+
     @property
     def brokers(self) -> frozenset[BrokerId]:
         """Those of which anything is known."""

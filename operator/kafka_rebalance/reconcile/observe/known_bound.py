@@ -19,7 +19,7 @@ class KnownBound:
 
     def __init__(self) -> None:
         self._largest = 0
-        """The size of the largest reading of everything since the last one in which no topic failed."""
+        """The size of the largest reading since topics fail, that before included; 0: none fails."""
 
     def kept(
         self,
@@ -32,10 +32,11 @@ class KnownBound:
         With them, a quarter more may be known than the largest reading had. Otherwise topics whose readings have failed
         longest are dropped: in ``before``, which this reading becomes, they are the last ones.
         """
-        read = _size(found.values())
-        self._largest = max(self._largest, read) if unread else read
         if not unread:
+            self._largest = 0
             return {}
+        read = _size(found.values())
+        self._largest = max(self._largest or _size(before.values()), read)
         room = self._largest + self._largest // 4 + _ALWAYS - read
         kept = {tp: state for tp, state in before.items() if tp.topic in unread and tp not in found}
         sizes = Counter[str]()

@@ -43,6 +43,8 @@ class SizeReader:
         """The copies in flight to each broker when its log dirs were read."""
         self._recent: set[TopicPartition] = set()
         """The partitions whose brokers have changed since the sizes on all brokers were read."""
+        self._gone: frozenset[BrokerId] = frozenset()
+        """Those with sizes that were not there when all brokers were last asked."""
         self._disks: dict[BrokerId, DiskSpace] = {}
         self._copies_before: Reading | None = None
         self._leaders_before: tuple[float, Mapping[TopicPartition, int]] | None = None
@@ -72,6 +74,7 @@ class SizeReader:
         self.replica_bytes = ReplicaSizes()
         self.produce_rates, self.traffic = {}, {}
         self._incomplete, self._recent, self._disks = {}, set(), {}
+        self._gone = frozenset()
         self._copies_before, self._leaders_before = None, None
 
     async def read(
@@ -94,6 +97,7 @@ class SizeReader:
         self._read_at = now
         if all_brokers:
             self._all_read_at = now
+            self._forget_gone(info.brokers)
         found = dict[BrokerId, tuple[LogDir, ...]]()
         try:
             for some in cluster_readings.asked_together(asked, len(self.replica_bytes)):
@@ -108,6 +112,15 @@ class SizeReader:
         # In threads: servers of an inline connection may show 100,000 copies. Only this round writes to what they read.
         await asyncio.to_thread(self._read_produce_rates, partitions, now)
         await asyncio.to_thread(self._read_traffic, partitions, now)
+
+    def _forget_gone(self, there: Collection[BrokerId]) -> None:
+        """Forget brokers that are gone at two such times: a server may show other ones each time, without end."""
+        gone = self.replica_bytes.read_of.union(self._disks, self._incomplete).difference(there)
+        for broker in gone & self._gone:
+            self.replica_bytes.remove(broker)
+            self._disks.pop(broker, None)
+            self._incomplete.pop(broker, None)
+        self._gone = gone
 
     def _take_in(
         self,

@@ -45,7 +45,7 @@ class TestKept:
     def test_replicas_count_too(self):
         """A partition with a hundred takes more than ten times the memory."""
         bound, before = KnownBound(), topic("a", replicas=100)
-        bound.kept(topic("a"), {}, ())
+        bound.kept(topic("a"), {}, {"b"})
         assert bound.kept({}, before, {"a"}) == {}
 
     def test_the_reading_of_a_small_cluster_stays_although_it_grows(self, monkeypatch):

@@ -97,6 +97,14 @@ class TestRead:
         assert sorted(reader.replica_bytes) == [(TP, 1), (TP, 2), (TP, 4)]
         assert set(reader.disks) == {1, 2, 4}
 
+    async def test_brokers_that_are_gone(self, there, reader):
+        """One that is away for a moment keeps its sizes. A server may show others all the time."""
+        for number in range(1, 5):
+            there.time = number * IDLE_LOG_DIR_SECONDS
+            brokers = {BrokerId(b): Broker(BrokerId(b)) for b in (number * 10, number * 10 + 1)}
+            await reader.read({TP: self.COPY}, ClusterInfo("c", brokers), {})
+        assert reader.replica_bytes.brokers == set(reader.disks) == reader._incomplete.keys() == {30, 31, 40, 41}
+
 
 class TestForget:
     """A collection that an ended engine keeps may have millions of entries."""
