@@ -43,7 +43,9 @@ async def test_the_client(stored: Namespace, client: KubeClient) -> None:
     alone = await client.get(REBALANCES, stored.name, "deep")
     assert alone is not None
     assert alone["spec"] == found["deep"]["spec"] == found["other"]["spec"]
-    assert "user" in {row["manager"] for row in alone["metadata"]["managedFields"]}
+    assert "managedFields" not in alone["metadata"]
+    path = f"/apis/kafkarebalance.dev/v1alpha1/namespaces/{stored.name}/{REBALANCES}/deep"
+    assert '"manager":"user"' in stored.kubectl("get", "--raw", path)
 
 
 def test_the_form_of_lists(stored: Namespace) -> None:

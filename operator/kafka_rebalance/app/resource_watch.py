@@ -153,7 +153,8 @@ def _read_whatever_is_stored() -> None:
 
     async def get(url: str, **options: Any) -> Any:
         async with await api.request(method="get", url=url, **options) as response:
-            return read_object_json(await response.read(), without_ballast)
+            # A page may have 30 MB. In a thread, because a loop that has no beat for a minute counts as blocked.
+            return await asyncio.to_thread(read_object_json, await response.read(), without_ballast)
 
     def event(text: str) -> Any:
         found = read_object_json(text.encode())

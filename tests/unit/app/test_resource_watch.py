@@ -12,7 +12,9 @@ from kopf._cogs.clients.errors import APIForbiddenError, APINotFoundError
 from kopf._cogs.structs.references import Resource
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, GROUP, REASSIGNMENT_THROTTLES, REBALANCES, VERSION
+from kafka_rebalance.app import resource_watch
 from kafka_rebalance.app.resource_watch import Watch, login
+from kafka_rebalance.kube.object_json import without_ballast
 
 KINDS = (CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES)
 
@@ -152,13 +154,20 @@ class TestLogin:
 
 
 async def test_what_kopf_reads(kopf_does, monkeypatch):
-    """Neither in lists nor in events metadata that the operator does not read: users choose its size."""
+    """Neither in lists nor in events metadata that the operator does not read: users choose its size.
+
+    Pages are read in other threads than kopf's, which would have no beat meanwhile.
+    """
     monkeypatch.setattr(api, "get", api.get)
     monkeypatch.setattr(api, "json", api.json)
     metadata = {"name": "r", "finalizers": ["f"]}
     stored = {"kind": "KafkaRebalance", "metadata": {**metadata, "labels": {"l": "x"}, "managedFields": [{"f:a": {}}]}}
     page = {"apiVersion": "v1", "items": [stored, stored], "kind": "L", "metadata": {"resourceVersion": "1"}}
-    read = []
+    read, read_in = [], []
+
+    def keep(body):
+        read_in.append(threading.current_thread().name)
+        return without_ballast(body)
 
     class Answer:
         async def __aenter__(self):
@@ -174,7 +183,9 @@ async def test_what_kopf_reads(kopf_does, monkeypatch):
         return Answer()
 
     async def look():
-        read.append(await api.get(url="", settings=None, logger=None))
+        with monkeypatch.context() as patched:
+            patched.setattr(resource_watch, "without_ballast", keep)
+            read.append(await api.get(url="", settings=None, logger=None))
         read.append(api.json.loads(json.dumps({"type": "ADDED", "object": stored})))
 
     monkeypatch.setattr(api, "request", request)
@@ -184,6 +195,8 @@ async def test_what_kopf_reads(kopf_does, monkeypatch):
     await watch.ready.wait()
     await watch.stop()
     kept = {"kind": "KafkaRebalance", "metadata": metadata}
+    assert len(read_in) == 2
+    assert "kopf" not in read_in
     assert read == [{**page, "items": [kept, kept]}, {"type": "ADDED", "object": kept}]
 
 

@@ -1,9 +1,14 @@
-"""JSON of the API server: what is nested too deeply is left out, and nothing else."""
+"""JSON of the API server: managed fields and what is nested too deeply are left out, and nothing else."""
 
 import json
+import sys
+from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kafka_rebalance.kube import object_json
 from kafka_rebalance.kube.object_json import MAX_DEPTH, read_object_json, without_ballast
 
 
@@ -17,6 +22,115 @@ def depth_of(value):
     while value:
         value, depth = next(iter(value.values())), depth + 1
     return depth
+
+
+def lines_executed(data):
+    """Lines of Python that the module executes to read this."""
+    count = 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        if frame.f_code.co_filename != object_json.__file__:
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        read_object_json(data)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+PARTS = ['"', "\\", "{", "}", "[", "]", ",", ":", "ü", '"managedFields":[', '","metadata":{"managedFields":[', "x"]
+KEYS = ["managedFields", "metadata", "object", "items", "name"]
+
+
+class Writer:
+    """Writes JSON that is hard to read: with text as of JSON, any space and keys that occur several times."""
+
+    def __init__(self, seed):
+        self._random = Random(seed)
+
+    def _text(self):
+        text = "".join(self._random.choices(PARTS, k=self._random.randrange(5))) * self._random.choice([1, 1, 300])
+        return json.dumps(text, ensure_ascii=self._random.random() < 0.5)
+
+    def _key(self):
+        return json.dumps(self._random.choice(KEYS)) if self._random.random() < 0.7 else self._text()
+
+    def _several(self, form, write):
+        space = self._random.choice(["", "", " ", "\r\n\t "])
+        several = [write(space) for _ in range(self._random.choice([0, 1, 2, 3]))]
+        return f"{form[0]}{space}{f'{space},{space}'.join(several)}{space}{form[1]}"
+
+    def _value(self, levels=3):
+        kind = self._random.randrange(4 if levels else 2)
+        if kind == 0:
+            return self._text()
+        if kind == 1:
+            return self._random.choice(["1", "-2.5e3", "null", "true"])
+        if kind == 2:
+            return self._several("[]", lambda _: self._value(levels - 1))
+        return self._several("{}", lambda space: f"{self._key()}{space}:{space}{self._value(levels - 1)}")
+
+    def _managed_fields(self):
+        return self._random.choice([self._value(), nested(300), f"[{nested(150)}, {nested(260, '[[1]]')}]"])
+
+    def written(self, inside):
+        """An object; ``inside``: the keys that lead to its managed fields."""
+
+        def member(space):
+            if self._random.random() < 0.3:
+                return f"{self._key()}{space}:{space}{self._value()}"
+            value = self.written(inside[1:]) if len(inside) > 1 else self._managed_fields()
+            return f'"{inside[0]}"{space}:{space}{value}'
+
+        return self._several("{}", member)
+
+
+def without(body, *keys):
+    """The object without the value that these keys lead to."""
+    first, *others = keys
+    if not others:
+        return {key: value for key, value in body.items() if key != first}
+    return {**body, first: without(body[first], *others)} if isinstance(body.get(first), dict) else body
+
+
+def expected(text):
+    found = without(json.loads(text), "metadata", "managedFields")
+    return without(found, "object", "metadata", "managedFields")
+
+
+@given(st.integers(0), st.sampled_from([1, 0]), st.integers(0))
+def test_without_managed_fields(seed, skipped, cut):
+    """As the standard library reads it, but without the managed fields of the object, or of that of the event."""
+    text = Writer(seed).written(["object", "metadata", "managedFields"][skipped:])
+    assert read_object_json(text.encode()) == expected(text)
+    with pytest.raises(ValueError):  # noqa: PT011 - the parsers' own
+        read_object_json(text.encode()[: cut % len(text.encode())])
+
+
+@given(st.lists(st.integers(0), max_size=5))
+def test_items_without_managed_fields(seeds):
+    """Each item, in a list as the API server writes it."""
+    texts = [Writer(seed).written(["metadata", "managedFields"]) for seed in seeds]
+    page = f'{{"apiVersion":"v1","items":[{",".join(texts)}],"kind":"L"}}'
+    found = read_object_json(page.encode(), lambda item: item)
+    assert found == {"apiVersion": "v1", "items": list(map(expected, texts)), "kind": "L"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [nested(9000), ",".join([nested(90)] * 200), ",".join(["[{}]"] * 30_000), ",".join(['{"}\\\\\\"{":[]}'] * 10_000)],
+)
+def test_few_steps_for_managed_fields(fields):
+    """Every user may write them: Python has no step for each of their values, however they are nested."""
+    text = f'{{"metadata":{{"managedFields":[{fields}],"name":"r"}},"spec":{{}}}}'
+    assert read_object_json(text.encode()) == {"metadata": {"name": "r"}, "spec": {}}
+    assert lines_executed(text.encode()) < len(text) / 200
 
 
 def test_as_json():
