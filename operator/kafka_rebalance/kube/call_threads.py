@@ -26,7 +26,7 @@ _LONGEST_WAIT_SECONDS = 8.0
 """As long as the API server has to answer. The round of a cluster that others share waits for these calls too."""
 
 
-class Share(Enum):
+class CallShare(Enum):
     """What the calls about a namespace do that wait for each other."""
 
     WRITES = auto()
@@ -41,10 +41,10 @@ class CallThreads:
         self._own = ThreadPoolExecutor(_THREADS, thread_name_prefix="kube")
         self._others = ThreadPoolExecutor(_THREADS, thread_name_prefix="kube-objects")
         self._reading = ThreadPoolExecutor(_THREADS, thread_name_prefix="kube-reads")
-        self._turns: WeakValueDictionary[tuple[str, Share], Semaphore] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[tuple[str, CallShare], Semaphore] = WeakValueDictionary()
         """By namespace and share. Calls that have a turn or wait for one keep it."""
 
-    async def run(self, call: Callable[[], T], namespace: str | None, share: Share = Share.WRITES) -> T:
+    async def run(self, call: Callable[[], T], namespace: str | None, share: CallShare = CallShare.WRITES) -> T:
         """What ``call`` returns. ``namespace``: where the objects are that it is about, if not the operator's own.
 
         Transient("ApiServerBusy") if calls of the same share hold the threads of the namespace for too long: nothing is
@@ -59,7 +59,7 @@ class CallThreads:
         except TimeoutError as error:
             message = f"earlier calls about objects in namespace {namespace} take long; this one was not sent"
             raise Transient(Reason.API_SERVER_BUSY, message) from error
-        threads = self._others if share is Share.WRITES else self._reading
+        threads = self._others if share is CallShare.WRITES else self._reading
         loop, begun = get_running_loop(), threads.submit(call)
         # Not when this task is cancelled: the thread goes on until the call has ended.
         begun.add_done_callback(lambda _: _release(turn, loop))

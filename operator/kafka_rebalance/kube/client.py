@@ -30,7 +30,7 @@ from kafka_rebalance.kube.api_errors import (
     from_response,
     unreachable,
 )
-from kafka_rebalance.kube.call_threads import CallThreads, Share
+from kafka_rebalance.kube.call_threads import CallShare, CallThreads
 from kafka_rebalance.kube.object_json import read_object_json, without_ballast
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.reasons import Reason
@@ -383,10 +383,10 @@ class KubeClient:
         return parsed
 
 
-def _share_of(method: str, path: str) -> Share:
+def _share_of(method: str, path: str) -> CallShare:
     if method != "GET":
-        return Share.WRITES
-    return Share.SECRETS if "/secrets/" in path else Share.READS
+        return CallShare.WRITES
+    return CallShare.SECRETS if "/secrets/" in path else CallShare.READS
 
 
 def _resource(plural: str, namespace: str | None, name: str = "") -> str:

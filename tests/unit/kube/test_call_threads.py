@@ -8,7 +8,7 @@ import pytest
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube import call_threads
-from kafka_rebalance.kube.call_threads import CallThreads, Share
+from kafka_rebalance.kube.call_threads import CallShare, CallThreads
 
 
 class SlowCalls:
@@ -70,9 +70,9 @@ class TestShares:
     async def test_reads(self, threads, slow):
         """They wait neither for writes about the same namespace, which its users can make slow, nor for Secrets."""
         tasks = await held_by(threads, slow)
-        tasks += [asyncio.create_task(threads.run(slow("secret"), "slow", Share.SECRETS)) for _ in range(20)]
+        tasks += [asyncio.create_task(threads.run(slow("secret"), "slow", CallShare.SECRETS)) for _ in range(20)]
         await slow.until_begun(4)
-        assert await threads.run(lambda: "read", "slow", Share.READS) == "read"
+        assert await threads.run(lambda: "read", "slow", CallShare.READS) == "read"
         assert slow.begun == [0, 1, "secret", "secret"]
         slow.may_end.set()
         await asyncio.gather(*tasks)
