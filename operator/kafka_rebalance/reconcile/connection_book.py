@@ -223,13 +223,13 @@ class NamedConnection:
         self.throttles.pop(uid, None)
         self.changed.set()
 
-    def begin_nothing(self, why: RebalanceError | None, unknown: Mapping[str, RebalanceError] | None = None) -> None:
+    def begin_nothing(self, why: RebalanceError | None) -> None:
         """Why its engine may begin no run: the settings do not lead to its cluster (yet). None: it may.
 
-        ``unknown``: by uid, why it is not known whether a resource may use the connection.
+        A refused resource whose open run goes on begins no other one, for the reason of the refusal.
         """
         for uid, rebalance in self.rebalances.items():
-            reason = (unknown or {}).get(uid, why)
+            reason = self.refusals.get(uid, why)
             if self.serves(uid) and rebalance.unverified is not reason:
                 rebalance.unverified = reason
                 self.placed[uid].wake()

@@ -1,9 +1,9 @@
 """Ends the work of resources that may not or cannot use their connection, and reports why in their status.
 
 This calls servers that may be slow, and that may belong to the user of a refused resource. So it runs in parallel with
-the permitted resources, and each namespace has a lane for each cluster in which its refused resources have open runs:
-nobody waits for a run that is not looked at because another server hangs. A lane handles one resource of a connection
-after the other, and of all connections two at a time: users may name any number of connections, and all clusters share
+the permitted resources, and each namespace has a lane for each cluster in which its refused resources have open runs: a
+server that hangs delays only the runs in its own cluster. A lane handles the resources of a connection one after the
+other, and at most two of all connections at a time: users may name any number of connections, and all clusters share
 the threads that call the API server. A resource that is permitted meanwhile is placed when its work has ended, because
 its records have one writer.
 """
@@ -70,7 +70,7 @@ class RefusedResources:
         self._clock = clock
         self._working: WeakValueDictionary[Lane, Semaphore] = WeakValueDictionary()
         self._handling: WeakValueDictionary[str, Lock] = WeakValueDictionary()
-        """By uid; one may be handled in a lane when its open run is found to be in another one."""
+        """By uid: a resource may be added to another lane while it is being handled."""
         self._sorting: set[NamedConnection] = set()
         """Those whose refused resources are being added to their lanes."""
         self._lanes: dict[tuple[NamedConnection, str], dict[Lane, dict[str, None]]] = {}

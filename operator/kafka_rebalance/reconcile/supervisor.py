@@ -357,8 +357,8 @@ class Supervisor:
                 for uid, rebalance in list(connection.rebalances.items()):
                     if connection.may_move and uid in permitted:
                         connection.place(rebalance, engine)
-                connection.begin_nothing(problem, refusals)
             self._refused.refuse(connection, refusals)
+            connection.begin_nothing(problem)
             resource = connection.resource
             if resource is not None and not await self._resources.report_connection(
                 resource, connection.state(problem)

@@ -68,7 +68,7 @@ class TestShares:
         assert slow.begun == list(range(20))
 
     async def test_reads(self, threads, slow):
-        """They wait neither for writes about the same namespace, which its users can make slow, nor for Secrets."""
+        """They do not wait for writes about the same namespace, which users can make slow, or for reads of Secrets."""
         tasks = await held_by(threads, slow)
         tasks += [asyncio.create_task(threads.run(slow("secret"), "slow", CallShare.SECRETS)) for _ in range(20)]
         await slow.until_begun(4)

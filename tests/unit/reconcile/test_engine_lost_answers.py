@@ -125,7 +125,7 @@ async def test_an_undo_that_was_withdrawn_is_not_recorded_later(monkeypatch):
 
 
 async def test_the_end_of_a_run_that_leaves_a_cordon(monkeypatch):
-    """Until its record is read again, the cordon of the dead broker stays on record, to be removed some day."""
+    """The cordon of the dead broker stays in the ledger until the record of the run is read again."""
     kafka = Brokers(range(1, 8), t=[[1, 2, 4]] * 2, u=[[1, 2, 3]] * 2)
     kafka.slow = {3, 5, 6, 7}
     operator = Renamed(kafka)

@@ -83,7 +83,7 @@ class TestEdited:
         assert owner_of(two, "c") == "k"
 
     async def test_while_the_owner_is_created_again(self, two):
-        """Nor does the server of one that was not edited, although it shows true ids: there is an open run."""
+        """With an open run, no unedited KafkaConnection takes the cluster, even if its server shows true ids."""
         two.create("a", kafka=REF, brokers={"decommission": [1]}, approval={"policy": "Manual"})
         two.see("a")
         await two.until(lambda: two.state("a") == "AwaitingApproval")

@@ -69,7 +69,7 @@ class Closing:
         self._keep_cordons = keep_cordons
         self._read_again = read_again
         self._matches = LateMatches(turn)
-        """By uid and purpose. Of topics by their names: where their replicas are is read in each round."""
+        """By uid and purpose. Only names of topics are matched: where their replicas are is read in each round."""
 
     def begin_round(self, running: Collection[Rebalance]) -> None:
         """These may be closed. What was matched for others is forgotten."""

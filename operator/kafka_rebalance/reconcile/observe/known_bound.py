@@ -1,4 +1,4 @@
-"""How much stays known of a cluster, although readings of some of its topics fail or are not of everything.
+"""How much stays known of a cluster if the readings of some of its topics fail.
 
 The servers of an inline connection can show other topics in each reading, and let the reading of the earlier ones fail.
 Only the longest answer counts for the limit of what the operator keeps of answers; so little more may be known.
@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 
 _PARTITION = 10
+"""A partition without its lists of brokers."""
 _ALWAYS = 16_000
 """A thousand partitions with three replicas in sync: a new cluster may grow while the reading of some topics fails."""
 

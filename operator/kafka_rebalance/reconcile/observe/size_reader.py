@@ -114,8 +114,8 @@ class SizeReader:
         await asyncio.to_thread(self._read_traffic, partitions, now)
 
     def _forget_gone(self, there: Collection[BrokerId]) -> None:
-        """Forget brokers that are gone at two such times: a server may show other ones each time, without end."""
-        gone = self.replica_bytes.read_of.union(self._disks, self._incomplete).difference(there)
+        """Forget brokers that are not there at two readings of all brokers: a server may name others at each."""
+        gone = self.replica_bytes.read_of.difference(there)
         for broker in gone & self._gone:
             self.replica_bytes.remove(broker)
             self._disks.pop(broker, None)

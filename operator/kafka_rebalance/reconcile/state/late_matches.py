@@ -5,12 +5,10 @@ The thread may be busy with the slow expressions of other namespaces and cluster
 
 import asyncio
 from collections.abc import Callable, Collection, Hashable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from kafka_rebalance.reconcile.state.inline_thread import in_thread
 from kafka_rebalance.reconcile.state.namespace_turns import Turn
-
-T = TypeVar("T")
 
 _ROUND_SECONDS = 2.0
 """How long a round waits, for all of its matches together."""

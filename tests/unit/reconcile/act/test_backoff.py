@@ -6,7 +6,7 @@ from kafka_rebalance.reconcile.act.backoff import LONGEST_SECONDS, Backoff, leng
 
 
 def transient(seconds):
-    """An error after which to try again in so many seconds."""
+    """A transient error with a pause of this length."""
     error = Transient(Reason.API_SERVER_BUSY, "busy")
     error.retry_after = seconds
     return error

@@ -94,7 +94,7 @@ def busy(monkeypatch):
 
 
 async def ends(closing):
-    """What is being matched ends."""
+    """Wait until all matches have ended."""
     async with asyncio.timeout(60):
         await asyncio.wait([match.task for match in closing._matches._matches.values()])
 
@@ -112,7 +112,7 @@ class TestMatchedLate:
         assert await closed.empty() is False
 
     async def test_what_arrives_meanwhile_is_seen(self, busy):
-        """Only names of topics are matched before: a replica of a topic that the spec selects prevents the end."""
+        """The names of topics were matched earlier. A new replica of a selected topic still prevents the end."""
         closed = Closed()
         closed.kafka.assign("u", 0, 4)
         assert await closed.empty() is None
@@ -136,7 +136,7 @@ class TestMatchedLate:
         assert (await balanced.ended()).disk_peak == 120
 
     async def test_one_that_is_closed_no_more(self, busy):
-        """Nothing is left of it, as at the end of the engine."""
+        """Its match is cancelled and forgotten."""
         closed = Closed()
         closed.kafka.assign("u", 0, 4)
         assert await closed.empty() is None

@@ -2,7 +2,7 @@
 
 from tests.fakes.shared_clusters import REF
 
-from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.model.topology import BrokerId
 
@@ -35,3 +35,27 @@ async def test_a_rollback_waits_for_unread_labels(world, monkeypatch):
     world.real.arrive()
     await world.until(lambda: (REBALANCES, "a", "r") not in world.kube.resources)
     assert [sorted(held) for held in world.real.lists("orders")] == [[1, 2, 3]] * 4
+
+
+async def test_nothing_begins_while_labels_are_unread(world, monkeypatch):
+    """Not even for a resource that the engine has because its namespace was permitted by name before."""
+    world.connection(names=["a"])
+    world.create("a", kafka=REF, topics={"include": ["none"]})
+    world.see("a")
+    await world.until(lambda: world.state("a") == "NothingToDo")
+    read = world.kube.namespace_labels
+
+    async def labels(_namespace):
+        raise Transient("ApiServerBusy", "retry later")
+
+    monkeypatch.setattr(world.kube, "namespace_labels", labels)
+    world.edit(
+        CONNECTIONS, "k", "prod", allowedNamespaces={"selector": {"matchLabels": {"kafka": "prod"}}, "names": None}
+    )
+    await world.until(lambda: world.supervisor.connection_of("u-2").refusals)
+    world.edit(REBALANCES, "a", "r", topics={"include": ["orders"]}, brokers={"decommission": [1]})
+    await world.until(lambda: world.state("a") == "ApiServerBusy")
+    assert not world.real.altered
+    world.kube.labels["a"] = {"kafka": "prod"}
+    monkeypatch.setattr(world.kube, "namespace_labels", read)
+    await world.until(lambda: world.state("a") == "Succeeded")

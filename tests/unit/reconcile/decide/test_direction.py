@@ -52,7 +52,7 @@ class TestMayEndLater:
         assert not may_end_later(self.deleted(was_read=False))
 
     def test_one_that_leaves_kafka_as_it_is(self):
-        """It sends nothing meanwhile, also where the first attempt to end it has failed."""
+        """It sends nothing meanwhile, even if the first attempt to end it has failed."""
         mine = self.deleted(started_at=NOON, deletionPolicy="Abandon")
         assert may_end_later(mine)
         assert may_end_later(remembered(mine, prepared=mine.desired.change_key))
