@@ -58,6 +58,7 @@ class ConnectionSettings:
     """One cluster: ``host:port,host:port``, with optional TLS and SASL.
 
     ``tls`` without ``ca_pem`` trusts the system's CAs; a client certificate or a CA implies ``tls``.
+    ``receive_buffer_bytes``: of each connection; None: the kernel chooses, up to several MiB.
     """
 
     bootstrap_servers: str
@@ -69,6 +70,7 @@ class ConnectionSettings:
     username: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
     oauth: OAuthClient | None = None
+    receive_buffer_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if bool(self.client_cert_pem) != bool(self.client_key_pem):
@@ -114,6 +116,8 @@ def librdkafka_config(settings: ConnectionSettings) -> dict[str, Any]:
         "log_level": 2,
         "log.connection.close": False,
     }
+    if settings.receive_buffer_bytes is not None:
+        config["socket.receive.buffer.bytes"] = settings.receive_buffer_bytes
     if settings.encrypted:
         if settings.ca_pem:
             config["ssl.ca.pem"] = settings.ca_pem
@@ -139,6 +143,7 @@ def kafka_python_config(settings: ConnectionSettings) -> dict[str, Any]:
         "metadata_max_age_ms": METADATA_REFRESH_MS,
         "request_timeout_ms": SOCKET_TIMEOUT_MS,
         "reconnect_backoff_max_ms": 1_000,
+        "receive_buffer_bytes": settings.receive_buffer_bytes,
     }
     if settings.encrypted:
         config["ssl_context"] = _ssl_context(settings)

@@ -15,8 +15,8 @@ INTERFACE_RULES = (
         "asked-when-sent",
         "A client in a separate process sends an order only if the operator is the leader at that moment.",
         "kafka/isolated/client_process.py",
-        "connect(settings, Fence(self._may_send), cluster_id)",
-        "connect(settings, Fence(lambda: True), cluster_id)",
+        "connect(bounded, Fence(self._may_send), cluster_id)",
+        "connect(bounded, Fence(lambda: True), cluster_id)",
         (
             "tests/unit/kafka/isolated/test_isolated_admin.py::TestOrders::test_pass_it_again_right_before_they_are_sent",
         ),
@@ -25,8 +25,8 @@ INTERFACE_RULES = (
         "same-cluster-in-the-next-process",
         "A client process that replaces another one sends orders only to the cluster that was described first.",
         "kafka/isolated/client_process.py",
-        "connect(settings, Fence(self._may_send), cluster_id)",
-        "connect(settings, Fence(self._may_send))",
+        "connect(bounded, Fence(self._may_send), cluster_id)",
+        "connect(bounded, Fence(self._may_send))",
         ("tests/unit/kafka/isolated/test_isolated_admin.py::TestOrders::test_of_the_next_process_reach_one_cluster",),
     ),
     BrokenRule(

@@ -69,6 +69,12 @@ class TestRenderings:
         assert config["allow.auto.create.topics"] is False
         assert config["topic.metadata.refresh.interval.ms"] == 3000
 
+    def test_receive_buffer(self) -> None:
+        settings = ConnectionSettings(SERVERS, receive_buffer_bytes=65_536)
+        assert librdkafka_config(settings)["socket.receive.buffer.bytes"] == 65_536
+        assert kafka_python_config(settings)["receive_buffer_bytes"] == 65_536
+        assert "socket.receive.buffer.bytes" not in librdkafka_config(ConnectionSettings(SERVERS))
+
     def test_certificates(self, pair: tuple[str, str]) -> None:
         certificate, key = pair
         settings = ConnectionSettings(SERVERS, ca_pem=certificate, client_cert_pem=certificate, client_key_pem=key)

@@ -7,6 +7,7 @@ of each order, and right before each request that changes something.
 import asyncio
 import contextlib
 import ctypes
+import dataclasses
 import io
 import itertools
 import logging
@@ -22,6 +23,7 @@ from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.fencing import Fence
 from kafka_rebalance.kafka.isolated.frames import HEAD_BYTES, Head, Kind, framed, head_of
+from kafka_rebalance.kafka.isolated.memory_bound import SOCKET_BYTES
 from kafka_rebalance.kafka.isolated.reply_format import written, written_error
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.parent_process import end_with_parent
@@ -93,7 +95,8 @@ class _ClientProcess:
         settings, level, cluster_id = pickle.loads(self._read()[1])  # noqa: S301 - the operator wrote it
         self._log_through_the_pipe(settings, level)
         self._loop = asyncio.get_running_loop()
-        self._admin = connect(settings, Fence(self._may_send), cluster_id)
+        bounded = dataclasses.replace(settings, receive_buffer_bytes=SOCKET_BYTES // 2)  # the kernel doubles it
+        self._admin = connect(bounded, Fence(self._may_send), cluster_id)
         threading.Thread(target=self._read_all, name="frames", daemon=True).start()
         beating = asyncio.create_task(self._beat())
         await self._closed.wait()

@@ -18,7 +18,7 @@ import time
 
 from kafka_rebalance.kafka.isolated.client_process import serve, small_stacks
 from kafka_rebalance.kafka.isolated.cpu_share import CpuUse
-from kafka_rebalance.kafka.isolated.memory_bound import TOGETHER_BYTES, anonymous_bytes, processes_to_end
+from kafka_rebalance.kafka.isolated.memory_bound import TOGETHER_BYTES, anonymous_bytes, processes_to_end, socket_bytes
 
 FORK = "+"
 """Begins a request to fork, before the namespace. Without it, the request of an empty namespace would be no message."""
@@ -82,7 +82,7 @@ class _Forking:
     def _bound_memory(self) -> None:
         shared = anonymous_bytes(os.getpid())
         running = self._lifelines.keys() - self._too_much
-        used = {pid: max(anonymous_bytes(pid) - shared, 0) for pid in running}
+        used = {pid: max(anonymous_bytes(pid) - shared, 0) + socket_bytes(pid) for pid in running}
         for pid in processes_to_end(used, self._namespaces):
             self._too_much.add(pid)
             os.kill(pid, signal.SIGKILL)

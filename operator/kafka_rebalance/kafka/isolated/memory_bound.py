@@ -5,11 +5,14 @@ processes of a container that runs out of memory (memory.oom.group of cgroup v2,
 """
 
 import collections
+import os
 import resource
 from collections.abc import Mapping
 
 TOGETHER_BYTES = 512 * 2**20
 """The most memory that all client processes may use together."""
+SOCKET_BYTES = 128 * 2**10
+"""What the kernel holds for a socket at most, of data that its process has not read. It counts for the container."""
 
 
 def processes_to_end(used: Mapping[int, int], namespaces: Mapping[int, str]) -> list[int]:
@@ -37,3 +40,11 @@ def anonymous_bytes(pid: int) -> int:
     except OSError:
         return 0
     return (resident - of_files) * resource.getpagesize()
+
+
+def socket_bytes(pid: int) -> int:
+    """What the kernel may hold for the open files of the process; 0 if the process has ended."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd")) * SOCKET_BYTES
+    except OSError:
+        return 0

@@ -217,13 +217,13 @@ class ProcessHandle:
 
     def _answered(self, call: _Call, kind: Kind, content: bytes) -> None:
         if kind in {Kind.ROWS, Kind.ERRORS}:
-            self._kept.reading(call.method, call.answer.count + len(content))
+            self._kept.reading(call.method, call.answer.weight + len(content))
             add = call.answer.add_rows if kind == Kind.ROWS else call.answer.add_errors
             add(content)
         elif kind == Kind.ANSWER:
-            self._kept.reading(call.method, call.answer.count + len(content))
+            self._kept.reading(call.method, call.answer.weight + len(content))
             call.done.set_result(call.answer.ended(content))
-            self._kept.has_read(call.method, call.answer.count)
+            self._kept.has_read(call.method, call.answer.weight)
         elif kind == Kind.ERROR:
             error: RebalanceError = read_error(content)
             call.done.set_exception(error)

@@ -28,6 +28,8 @@ ORDERS = frozenset(name for name in vars(KafkaWriter) if not name.startswith("_"
 
 _ROWS_OF_A_PIECE = 1_000
 """Rows in a piece. Reading a piece of partitions takes ten milliseconds."""
+_LEAST_WEIGHT = 60
+"""Bytes. A replica with its size takes up to 145 bytes of memory, however short the name of its topic is."""
 _LONGEST_MESSAGE = 4_000
 _LONGEST_RETRY_SECONDS = 300.0
 _KINDS: dict[str, type[RebalanceError]] = {kind.__name__: kind for kind in (Transient, Permanent, Refused)}
@@ -63,6 +65,10 @@ def _split_log_dirs(log_dirs: tuple[LogDir, ...]) -> _SizedRows:
             yield len(chunk), [_LogDirRow(one.path, [], chunk, one.total_bytes, one.usable_bytes)]
 
 
+def _length_of_log_dirs(rows: list[_LogDirRow]) -> int:
+    return sum(len(row.replica_bytes) + len(row.future_bytes) for row in rows)
+
+
 _LogDirParts = tuple[dict[TopicPartition, int], dict[TopicPartition, int], int, int]
 
 
@@ -85,19 +91,20 @@ def _split_numbers(numbers: Mapping[TopicPartition, int]) -> _SizedRows:
 class _Nested(NamedTuple):
     """Values that contain partitions as keys, and may be long themselves.
 
-    ``in_json``: the type of a part. ``split`` cuts a value into parts, ``add`` adds a part to a mapping, and ``whole``
-    makes the value from this mapping.
+    ``in_json``: the type of a part. ``split`` cuts a value into parts, ``length`` is the number of partitions in a
+    part, ``add`` adds a part to a mapping, and ``whole`` makes the value from this mapping.
     """
 
     in_json: Any
     split: Callable[[Any], _SizedRows]
+    length: Callable[[Any], int]
     add: Callable[[dict[Any, Any], Any], None]
     whole: Callable[[dict[Any, Any]], Any]
 
 
 _NESTED = {
-    "log_dirs": _Nested(list[_LogDirRow], _split_log_dirs, _add_log_dirs, _log_dirs),
-    "committed_offsets": _Nested(_Numbers, _split_numbers, dict.update, dict),
+    "log_dirs": _Nested(list[_LogDirRow], _split_log_dirs, _length_of_log_dirs, _add_log_dirs, _log_dirs),
+    "committed_offsets": _Nested(_Numbers, _split_numbers, len, dict.update, dict),
 }
 
 
@@ -196,6 +203,8 @@ class ReadAnswer:
         self._errors: dict[Any, RebalanceError] = {}
         self.count = 0
         """Bytes of the pieces so far."""
+        self.weight = 0
+        """As ``count``, but a partition in a nested value counts for at least `_LEAST_WEIGHT` bytes."""
 
     def add_rows(self, content: bytes) -> None:
         """One piece."""
@@ -212,6 +221,7 @@ class ReadAnswer:
                 found = {key: printable(value) if type(value) is str else value for key, value in rows}
             self._rows.update(found)
             return
+        self.weight += max(_LEAST_WEIGHT * sum(nested.length(part) for _, part in rows) - len(content), 0)
         for key, part in rows:
             alone: dict[Any, Any] = {}
             nested.add(alone, part)
@@ -241,6 +251,7 @@ class ReadAnswer:
 
     def _count(self, content: bytes) -> None:
         self.count += len(content)
+        self.weight += len(content)
         check_length(self.count)
 
 

@@ -74,6 +74,15 @@ async def test_those_of_the_namespace_that_uses_most_end(clients):
     assert most <= CONTAINER - OPERATOR - PLANNER
 
 
+async def test_unread_data_of_sockets_counts(clients, monkeypatch):
+    """The kernel holds it for the container. A server may claim 1,500 brokers, and fill all these connections."""
+    monkeypatch.setattr(process_handle, "__package__", "tests.fakes.clients_with_large_sockets")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(_ROOT), os.environ.get("PYTHONPATH", "")]))
+    async with HostileServer() as server:
+        with pytest.raises(Transient, match="together needed more than 512 MiB"):
+            await clients.connect(ConnectionSettings(server.address), LEADING).describe_cluster()
+
+
 async def test_a_process_without_sockets_does_not_end_the_others(clients):
     """With too many open files, fewer than three of the sockets arrive."""
     async with HostileServer() as healthy:

@@ -1,9 +1,11 @@
 """Which processes end when all together use too much memory."""
 
+import os
+import socket
 import subprocess
 import sys
 
-from kafka_rebalance.kafka.isolated.memory_bound import anonymous_bytes, processes_to_end
+from kafka_rebalance.kafka.isolated.memory_bound import SOCKET_BYTES, anonymous_bytes, processes_to_end, socket_bytes
 
 _MIB = 2**20
 _GROWING = """
@@ -53,3 +55,13 @@ class TestAnonymousBytes:
 
     def test_of_one_that_has_ended_are_none(self):
         assert anonymous_bytes(2**22 + 1) == 0
+
+
+class TestSocketBytes:
+    def test_of_each_open_socket(self):
+        before = socket_bytes(os.getpid())
+        with socket.socket(), socket.socket():
+            assert socket_bytes(os.getpid()) == before + 2 * SOCKET_BYTES
+
+    def test_of_one_that_has_ended_are_none(self):
+        assert socket_bytes(2**22 + 1) == 0

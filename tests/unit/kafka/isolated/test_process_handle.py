@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -15,9 +16,13 @@ from tests.unit.kafka.isolated.isolated_clients import LEADING, children_of, sta
 
 from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.kafka.isolated import process_handle
-from kafka_rebalance.kafka.isolated.frames import Head, Kind
+from kafka_rebalance.kafka.isolated import client_process, process_handle
+from kafka_rebalance.kafka.isolated.frames import Head, Kind, framed
+from kafka_rebalance.kafka.isolated.memory_bound import SOCKET_BYTES
+from kafka_rebalance.kafka.isolated.reply_format import written
+from kafka_rebalance.kafka.ports import Answers, LogDir
 from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
 
 def maps_of(pid):
@@ -32,6 +37,31 @@ def given_to(pid):
     return b"".join(Path(f"/proc/{pid}/{what}").read_bytes() for what in ("cmdline", "environ"))
 
 
+class Kept:
+    """Records the largest count of an answer that arrived, and that of one that was read."""
+
+    def __init__(self):
+        self.arrived = self.read = 0
+
+    def reading(self, _method, count):
+        self.arrived = max(self.arrived, count)
+
+    def has_read(self, _method, count):
+        self.read = count
+
+
+async def test_replicas_count_for_the_memory_that_they_take():
+    """However short the names of their topics are, a replica and its size take more than a hundred bytes."""
+    kept = Kept()
+    handle = process_handle.ProcessHandle("kafka:9092", socket.socket(), lambda: True, kept)
+    handle._calls[1] = process_handle._Call("log_dirs")
+    sizes = {TopicPartition("t", number): 1 for number in range(5_000)}
+    for kind, content in written("log_dirs", Answers({BrokerId(1): (LogDir("/", sizes),)})):
+        handle._received(Head(kind, 1, 0), content)
+    assert len(await handle._calls[1].done) == 1
+    assert kept.arrived == kept.read > 60 * 5_000
+
+
 class TestTheLog:
     async def test_a_process_cannot_fill_it(self, caplog):
         """Its server may claim 1,500 brokers, each of which gives a line in each reading."""
@@ -40,6 +70,28 @@ class TestTheLog:
             handle._received(Head(Kind.LOG, logging.WARNING, 0), f"kafka_rebalance.x\nbroker {number}".encode())
         assert caplog.messages[:99] == [f"kafka:9092: broker {number}" for number in range(99)]
         assert caplog.messages[99:] == ["kafka:9092: more lines of its client in this minute are left out"]
+
+
+class TestTheClient:
+    async def test_has_connections_that_hold_little(self, monkeypatch):
+        """The kernel would let the buffer of each connection grow to several MiB."""
+        given = []
+
+        def connect(settings, *_):
+            given.append(settings)
+            raise EOFError
+
+        monkeypatch.setattr(client_process, "connect", connect)
+        monkeypatch.setattr(client_process._ClientProcess, "_log_through_the_pipe", lambda *_: None)
+        pipe, theirs = socket.socketpair()
+        with pipe, theirs:
+            settings = ConnectionSettings("kafka:9092")
+            pipe.sendall(framed(Kind.CALL, 0, pickle.dumps((settings, logging.INFO, ""))))
+            with pytest.raises(EOFError):
+                await client_process._ClientProcess(theirs).run()
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, given[0].receive_buffer_bytes)
+            assert one.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == SOCKET_BYTES
 
 
 class TestProcesses:
