@@ -1,7 +1,8 @@
-"""How much stays known of a cluster if the readings of some of its topics fail.
+"""How much may be known of a cluster in addition to the last reading of all its topics.
 
 The servers of an inline connection can show other topics in each reading, and let the reading of the earlier ones fail.
-Only the longest answer counts for the limit of what the operator keeps of answers; so little more may be known.
+They can also show other partitions in each reading of some topics. Only the longest answer counts for the limit of what
+the operator keeps of answers; so little more may be known.
 """
 
 from collections import Counter
@@ -21,6 +22,8 @@ class KnownBound:
     def __init__(self) -> None:
         self._largest = 0
         """The size of the largest reading since topics fail, that before included; 0: none fails."""
+        self._room_to_add = _ALWAYS
+        """How much readings of some topics may still add until everything is read again."""
 
     def kept(
         self,
@@ -33,6 +36,7 @@ class KnownBound:
         With them, a quarter more may be known than the largest reading had. Otherwise topics whose readings have failed
         longest are dropped: in ``before``, which this reading becomes, they are the last ones.
         """
+        self._room_to_add = _PARTITION * len(found) // 4 + _ALWAYS
         if not unread:
             self._largest = 0
             return {}
@@ -52,6 +56,16 @@ class KnownBound:
                 break
             topics.add(topic)
         return {tp: state for tp, state in kept.items() if tp.topic in topics}
+
+    def is_exceeded_by(
+        self, changed: Collection[PartitionState], before: Mapping[TopicPartition, PartitionState]
+    ) -> bool:
+        """Whether readings of some topics have added too much, so that everything has to be read again.
+
+        ``changed``: what one more of them found that is not as in ``before``.
+        """
+        self._room_to_add -= _size(changed) - _size(before[state.tp] for state in changed if state.tp in before)
+        return self._room_to_add < 0
 
 
 def _size(states: Iterable[PartitionState]) -> int:

@@ -128,7 +128,11 @@ class Observer:
                 compared, found, self._known, kept
             )
             self._changed = self._changed | changed if self._changed else changed
+            if len(self._changed) > 2 * len(self._known) + _MANY_DESCRIBED:  # no look succeeds
+                self._changed = set()
+                self._reading += 1
             self.sizes.note_changed(changed if not first else ())  # no sizes were read before
+            self.sizes.drop_unknown(self._known)
             took = self._clock.monotonic() - begun
             pause = max(_SHARE * took, len(self._known) / _DESCRIBED_PER_SECOND)
             pause = max(EVERYTHING_SECONDS, min(pause, _EVERYTHING_AT_LEAST_EVERY_SECONDS))
@@ -153,7 +157,10 @@ class Observer:
         self._min_insync_of_unhealthy = MinInsyncReader(self._admin, self._clock)
 
     def expire(self) -> None:
-        """Read everything again at the next look: what was read before a run began says nothing about it."""
+        """Read everything again at the next look.
+
+        What was read before a run began says nothing about it. Only a reading of everything drops partitions.
+        """
         self._everything_due_at = float("-inf")
 
     async def vitals(self, info: ClusterInfo) -> Vitals:
@@ -267,6 +274,8 @@ class Observer:
         for tp in missing:
             if tp.topic not in found.errors:
                 self._known.pop(tp, None)
+        if self._bound.is_exceeded_by([found[tp] for tp in otherwise], self._known):
+            self.expire()
         self._known.update((tp, found[tp]) for tp in otherwise)
         self._note_changed(missing | otherwise)
         cluster_readings.update_unhealthy(self._unhealthy, missing | otherwise, self._known)

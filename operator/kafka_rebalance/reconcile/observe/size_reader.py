@@ -65,6 +65,11 @@ class SizeReader:
         """Remember that the brokers of these partitions have changed."""
         self._recent.update(tps)
 
+    def drop_unknown(self, known: Mapping[TopicPartition, PartitionState]) -> None:
+        """Forget the changes of partitions that are gone: the log dirs may be unreadable for long."""
+        if len(self._recent) > len(known):
+            self._recent.intersection_update(known)
+
     def was_incomplete(self, tp: TopicPartition, broker: BrokerId) -> bool:
         """Whether the partition was still being copied to the broker when its disks were last read, or not yet."""
         return tp in self._incomplete.get(broker, ()) or (tp, broker) not in self.replica_bytes

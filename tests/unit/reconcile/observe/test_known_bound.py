@@ -1,9 +1,11 @@
 """What stays known of topics whose reading failed."""
 
+from dataclasses import replace
+
 import pytest
 
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.kafka.ports import Answers
+from kafka_rebalance.kafka.ports import Answers, ClusterInfo
 from kafka_rebalance.model.topology import PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.observe import known_bound
 from kafka_rebalance.reconcile.observe.known_bound import KnownBound
@@ -14,6 +16,9 @@ def topic(name, count=100, replicas=3):
     ids = replicas_of(*range(replicas))
     tps = [TopicPartition(name, number) for number in range(count)]
     return {tp: PartitionState(tp, "id", ids, frozenset(ids), ids[0]) for tp in tps}
+
+
+STATE = next(iter(topic("t", 1).values()))
 
 
 def topics_of(partitions):
@@ -55,8 +60,23 @@ class TestKept:
         assert bound.kept(topic("b", 900), topic("a", 1), {"a"}) == topic("a", 1)
 
 
+class TestIsExceeded:
+    def test_by_what_is_added(self):
+        """Until everything is read again. Most changes add little or nothing."""
+        bound, before = KnownBound(), topic("a", 100)
+        bound.kept(before, {}, ())
+        assert not bound.is_exceeded_by(before.values(), before)
+        assert not bound.is_exceeded_by(topic("b", 15).values(), before)
+        assert bound.is_exceeded_by(topic("c", 1).values(), before)
+        bound.kept(before, {}, ())
+        assert not bound.is_exceeded_by(topic("c", 1).values(), before)
+
+
 class Server:
-    """Shows one new topic in each reading, and answers an error for all those before."""
+    """Shows one new topic in each reading, and answers an error for all those before.
+
+    If it is asked for topics, it shows other partitions of them each time.
+    """
 
     def __init__(self):
         self.time, self.shown = 0.0, 0
@@ -64,8 +84,20 @@ class Server:
     def monotonic(self):
         return self.time
 
-    async def describe_partitions(self):
+    async def list_reassignments(self):
+        return {}
+
+    async def topic_configs(self, topics, names):
+        return Answers()
+
+    async def log_dirs(self, brokers):
+        return Answers()
+
+    async def describe_partitions(self, topics=None, listed=None):
         self.shown += 1
+        if topics is not None:
+            shown = range(100 * self.shown, 100 * self.shown + 100)
+            return Answers({(tp := TopicPartition(t, n)): replace(STATE, tp=tp) for t in topics for n in shown})
         failed = Transient("KafkaUnreachable", "no answer")
         return Answers(topic(f"t{self.shown}"), {f"t{number}": failed for number in range(1, self.shown)})
 
@@ -78,3 +110,14 @@ async def test_a_server_with_other_topics_in_each_reading_does_not_fill_the_memo
         server.time += EVERYTHING_SECONDS
         await observer.everything()
     assert topics_of(observer.known()) == {"t20"}
+
+
+async def test_nor_does_one_that_shows_other_partitions_of_a_topic_each_time():
+    """A topic that moves is read in each round."""
+    server = Server()
+    observer, tp = Observer(server, server), TopicPartition("t1", 0)
+    most = 0
+    for _ in range(20):
+        await observer.look({tp}, {tp}, ClusterInfo("c", {}))
+        most = max(most, len(observer.known()))
+    assert most <= 300

@@ -170,6 +170,17 @@ class TestRecentOnDisks:
         assert (await observer.look({TP}, {TP}, INFO)).changes.partitions == {TP}
         assert set(observer.on_disks.recent) == set()
 
+    async def test_not_partitions_that_are_gone(self):
+        """A server may show others all the time, and never answer for the log dirs."""
+        there = Cluster(state(TP, 1))
+        observer = Observer(there, there)
+        await observer.everything()
+        for number in range(5):
+            there.states = {tp: state(tp, 1) for tp in (TP, TopicPartition(f"x{number}", 0))}
+            there.time += EVERYTHING_SECONDS
+            await observer.everything()
+        assert set(observer.on_disks.recent) == {TopicPartition("x4", 0)}
+
 
 class TestLook:
     async def test_at_first_everything_is_to_be_judged(self):
@@ -218,6 +229,23 @@ class TestLook:
         there.denied = False
         look = await observer.look({TP, BESIDE}, set(), INFO)
         assert (look.changes.partitions, look.changes.before) == ({BESIDE}, first.changes.after)
+
+    async def test_looks_that_fail_for_long_keep_no_changes(self, monkeypatch):
+        """A server may show other partitions all the time and never answer one kind of call. All is judged again."""
+        monkeypatch.setattr(observer_module, "_MANY_DESCRIBED", 10)
+        there = Cluster(state(TP, 1))
+        observer = Observer(there, there)
+        first = await observer.look({TP}, set(), INFO)
+        there.denied = True
+        for number in range(30):
+            there.states = {tp: state(tp, 1) for tp in (TP, TopicPartition(f"x{number}", 0))}
+            there.time += MIN_INSYNC_SECONDS + 1
+            with pytest.raises(Transient):
+                await observer.look({TP}, set(), INFO)
+            assert len(observer._changed) <= 14
+        there.denied = False
+        look = await observer.look({TP}, set(), INFO)
+        assert first.changes.after not in {look.changes.before, look.changes.after}
 
     async def test_a_change_that_is_taken_back_is_two_changes(self):
         """The change was reported when the topic was read for another partition; its reversal is reported as well."""
