@@ -29,9 +29,9 @@ class Admission:
         elsewhere = await self._begun_elsewhere(connection)
         denied: Mapping[str, RebalanceError | None] = {}
         if connection.inline is None:
-            owner, resource = connection.owner, connection.resource
+            owner, resource, unread = connection.owner, connection.resource, connection.unread is not None
             namespaces = list({about.namespace for about in metadata})
-            asked = (self._permissions.denied(owner, resource, namespace) for namespace in namespaces)
+            asked = (self._permissions.denied(owner, resource, one, unread=unread) for one in namespaces)
             denied = dict(zip(namespaces, await asyncio.gather(*asked), strict=True))
         found: dict[str, RebalanceError | None] = {}
         for about in metadata:

@@ -14,7 +14,10 @@ log = logging.getLogger(__name__)
 
 
 class PermissionUnknown(Transient):
-    """The labels of a namespace have not been read yet. It begins nothing, and what it has begun does not end."""
+    """The labels of a namespace or the KafkaConnection have not been read yet.
+
+    The namespace begins nothing, and what it has begun does not end.
+    """
 
 
 class Permissions:
@@ -35,13 +38,20 @@ class Permissions:
             )
 
     async def denied(
-        self, owner: Owner, connection: KafkaConnection | None, namespace: str
+        self, owner: Owner, connection: KafkaConnection | None, namespace: str, *, unread: bool
     ) -> Refused | PermissionUnknown | None:
-        """Why resources of the namespace may not use the KafkaConnection; None: they may."""
+        """Why resources of the namespace may not use the KafkaConnection; None: they may.
+
+        ``unread``: whether there is one that has never been readable since the start.
+        """
+        if connection is None and unread:
+            return PermissionUnknown(
+                Reason.CONNECTION_NOT_FOUND, f"{owner} cannot be read: correct it, its status says what is wrong"
+            )
         if connection is None:
             return Refused(
                 Reason.CONNECTION_NOT_FOUND,
-                f"{owner} does not exist or cannot be read: create it, or name another one in spec.kafka.connectionRef",
+                f"{owner} does not exist: create it, or name another one in spec.kafka.connectionRef",
             )
         allowed = connection.spec.allowed_namespaces
         if allowed.permit(owner.namespace, namespace, {}):

@@ -1,16 +1,18 @@
-"""Labels of a namespace that could not be read are not known: nothing ends because of that."""
+"""Labels and KafkaConnections that could not be read are not known: nothing ends because of that."""
 
 from tests.fakes.shared_clusters import REF
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile import unfinished_work
+
+LOOKS = 200
+"""In which a rollback would have ended."""
 
 
-async def test_a_rollback_waits_for_unread_labels(world, monkeypatch):
-    """After a restart it goes on when they are known, and is not reverted before."""
-    world.kube.labels["a"] = {"kafka": "prod"}
-    world.connection(selector={"matchLabels": {"kafka": "prod"}})
+async def rolls_back(world):
+    """A rebalance of namespace a is deleted, and one of its partitions is copied back."""
     await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
     world.real.arrive()
     world.real.slow = {BrokerId(4)}
@@ -20,6 +22,22 @@ async def test_a_rollback_waits_for_unread_labels(world, monkeypatch):
     body = world.kube.delete(REBALANCES, "a", "r", world.clock.at.isoformat())
     world.supervisor.rebalance_seen(body, deleted=False)
     await world.until(lambda: world.state("a") == "RollingBack" and world.real.flying)
+
+
+async def comes_to_its_end(world):
+    """Everything is where it was."""
+    await world.until(lambda: world.state("a") == "RollingBack")
+    world.real.slow = set()
+    world.real.arrive()
+    await world.until(lambda: (REBALANCES, "a", "r") not in world.kube.resources)
+    assert [sorted(held) for held in world.real.lists("orders")] == [[1, 2, 3]] * 4
+
+
+async def test_a_rollback_waits_for_unread_labels(world, monkeypatch):
+    """After a restart it goes on when they are known, and is not reverted before."""
+    world.kube.labels["a"] = {"kafka": "prod"}
+    world.connection(selector={"matchLabels": {"kafka": "prod"}})
+    await rolls_back(world)
     read = world.kube.namespace_labels
 
     async def labels(_namespace):
@@ -30,11 +48,29 @@ async def test_a_rollback_waits_for_unread_labels(world, monkeypatch):
     await world.until(lambda: world.state("a") == "ApiServerBusy")
     assert world.runs == {"a": None}
     monkeypatch.setattr(world.kube, "namespace_labels", read)
-    await world.until(lambda: world.state("a") == "RollingBack")
+    await comes_to_its_end(world)
+
+
+async def test_a_rollback_waits_for_an_unread_connection(world, monkeypatch):
+    """An earlier version of the operator does not know one of its fields, and connects for the throttles on record."""
+    monkeypatch.setattr(unfinished_work, "_EVERY_SECONDS", 0.05)
+    world.connection(names=["a"])
+    await rolls_back(world)
+    spec = world.kube.resources[CONNECTIONS, "k", "prod"]["spec"]
+    spec["later"] = True
+    await world.supervisor.stop()
+    world.begin()
+    await world.supervisor.start()
+    await world.supervisor.know(())
+    await world.until(lambda: world.state("a") == "ConnectionNotFound" and world.supervisor.rounds())
     world.real.slow = set()
     world.real.arrive()
-    await world.until(lambda: (REBALANCES, "a", "r") not in world.kube.resources)
-    assert [sorted(held) for held in world.real.lists("orders")] == [[1, 2, 3]] * 4
+    looks = iter(range(LOOKS))
+    await world.until(lambda: next(looks, None) is None)
+    assert world.runs == {"a": None}
+    del spec["later"]
+    world.see("k")
+    await comes_to_its_end(world)
 
 
 async def test_nothing_begins_while_labels_are_unread(world, monkeypatch):
