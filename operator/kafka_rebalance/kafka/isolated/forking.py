@@ -108,7 +108,8 @@ class _Forking:
         pipe, errors, lifeline = sockets
         namespace = data.decode().removeprefix(FORK)
         if collections.Counter(self._namespaces.values())[namespace] >= MOST_PROCESSES:
-            lifeline.sendall(str(TOO_MANY).encode())
+            with contextlib.suppress(OSError):  # the operator has closed it
+                lifeline.sendall(str(TOO_MANY).encode())
             for one in sockets:
                 one.close()
             return True

@@ -99,7 +99,7 @@ async def test_a_process_without_sockets_does_not_end_the_others(clients):
 
 
 async def test_a_namespace_has_a_number_of_processes(clients):
-    """One more says why it is refused. The others go on, and another namespace has its own."""
+    """One more says why it is refused, if anybody still waits. The others go on, and another namespace has its own."""
     async with HostileServer() as server:
         settings = ConnectionSettings(server.address)
         theirs = [clients.connect(settings, LEADING, "busy") for _ in range(MOST_PROCESSES)]
@@ -110,8 +110,16 @@ async def test_a_namespace_has_a_number_of_processes(clients):
         assert refused.value.reason == "KafkaClientEnded"
         await clients.connect(settings, LEADING, "neighbour").describe_cluster()
         assert len(clients.processes) == MOST_PROCESSES + 1
+        given_up, (lifeline, rest) = socket.socket(), socket.socketpair()
+        with given_up, lifeline:
+            rest.close()  # the operator does not wait for this one any more
+            control, closed = clients._forking._control, [given_up.fileno(), given_up.fileno(), lifeline.fileno()]
+            socket.send_fds(control, [b"+busy"], closed)
+        forking = clients.forking
+        await clients.connect(settings, LEADING, "other-neighbour").describe_cluster()
+        assert (clients.forking, len(clients.processes)) == (forking, MOST_PROCESSES + 2)
         await theirs[0].close()
-        await until("its process is gone", lambda: len(clients.processes) == MOST_PROCESSES)
+        await until("its process is gone", lambda: len(clients.processes) == MOST_PROCESSES + 1)
         await clients.connect(settings, LEADING, "busy").describe_cluster()
 
 
