@@ -248,11 +248,13 @@ def _judge_at_rest(
         return _skip(goal.reason, goal.message)
     if isinstance(goal, steps.Wait):
         return _wait(goal.reason, goal.message, started=True)
-    restored = _judge_restored(move, state, seen)
+    restored = _judge_restored(move, state, seen, direction)
     return restored or _judge_next_step(move, state, seen, direction, goal, parallel_replicas)
 
 
-def _judge_restored(move: PartitionMove, state: PartitionState, seen: Observation) -> PartitionStatus | None:
+def _judge_restored(
+    move: PartitionMove, state: PartitionState, seen: Observation, direction: Direction
+) -> PartitionStatus | None:
     """The status if no election follows the restored replicas; None: they are not restored, or an election follows."""
     if state.replicas == move.origin and _led_by_another(move):
         return PartitionStatus(MovePhase.DONE)  # as before the run, when its preferred replica did not lead either
@@ -262,8 +264,9 @@ def _judge_restored(move: PartitionMove, state: PartitionState, seen: Observatio
         message = f"the replicas are restored, but their preferred leader, broker {move.origin[0]}, is gone"
         return _skip(Reason.PREFERRED_LEADER_GONE, message)
     # The order is restored all the same: Kafka elects the broker when it returns, as it would have before the run.
+    call, stays = steps.Alter(move.origin), _may_keep_order(move, state, direction)
     return PartitionStatus(
-        MovePhase.READY, step=move.origin, call=steps.Alter(move.origin), started=True, leader_movement=True
+        MovePhase.READY, step=move.origin, call=call, started=True, leader_movement=True, pausable=stays
     )
 
 
@@ -371,17 +374,22 @@ def _leads_to_rest(move: PartitionMove, state: PartitionState, step: steps.Step,
     """Whether the step may be sent during a pause.
 
     It may only drop replicas above the replication factor, elect a leader that a step has put first, or restore the
-    order, which a null does not. A rollback leaves a list that is in order, as the plan has made or found it.
+    order, which a null does not.
     """
     call = step.calls[0]
     if isinstance(call, steps.Elect):
         return direction is not Direction.FORWARD or (not move.elects and state.replicas != move.planned_from)
     if call.until_in_sync:
         return False
-    in_order = direction is Direction.ROLLBACK and state.replicas in {move.target, move.planned_from}
     same_brokers = set(call.replicas) == set(state.replicas)
-    repairs_order = direction is not Direction.FORWARD and same_brokers and not in_order
+    repairs_order = direction is not Direction.FORWARD and same_brokers and not _may_keep_order(move, state, direction)
     return repairs_order or len(state.replicas) > _replication_factor(move)
+
+
+def _may_keep_order(move: PartitionMove, state: PartitionState, direction: Direction) -> bool:
+    """Whether a paused rollback leaves the order: as the plan made or found it, or of a list that it only reordered."""
+    without_copies = set(move.origin) == set(move.target)
+    return direction is Direction.ROLLBACK and (without_copies or state.replicas in {move.target, move.planned_from})
 
 
 def _replication_factor(move: PartitionMove) -> int:

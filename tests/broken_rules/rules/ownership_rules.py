@@ -17,7 +17,7 @@ OWNERSHIP_RULES = (
         "undo-rests",
         "An undo that may start no step moves no leader.",
         "execution/partition_status.py",
-        "direction is not Direction.FORWARD and same_brokers and not in_order",
+        "direction is not Direction.FORWARD and same_brokers and not _may_keep_order(move, state, direction)",
         "direction is not Direction.FORWARD and same_brokers",
         ("tests/unit/reconcile/test_supervisor_undo_permission.py::TestRefused::test_an_undo_under_way_rests",),
     ),

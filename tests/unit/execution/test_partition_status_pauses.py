@@ -122,6 +122,15 @@ class TestOrderRepairUnderAPause:
         found = status_of(state(2, 3, 1, leader=1), ROLLBACK, move=move, paused=True)
         assert found.call == Alter(replicas_of(1, 2, 3))
 
+    @pytest.mark.parametrize("alive", [(1, 2, 3), (2, 3)], ids=["all live", "the preferred leader is gone"])
+    @pytest.mark.parametrize("listed", [(3, 1, 2), (2, 1, 3)], ids=["others have changed it", "as planned"])
+    def test_a_list_without_copies_stays(self, listed, alive):
+        """The undo of a plan that only moves leaders: each of its steps would move one."""
+        move = PartitionMove(TP, "id-1", replicas_of(1, 2, 3), replicas_of(1, 2, 3), replicas_of(2, 1, 3))
+        found = state(*listed, leader=2, isr=alive)
+        assert status_of(found, ROLLBACK, move=move, alive=alive).call == Alter(replicas_of(1, 2, 3))
+        assert status_of(found, ROLLBACK, move=move, alive=alive, paused=True).reason == "Paused"
+
 
 class TestACopyThatIsNotInSync:
     """In sync means the ISR in metadata, not an empty listing."""
