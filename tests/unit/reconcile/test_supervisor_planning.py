@@ -8,6 +8,7 @@ import pytest
 from tests.fakes.shared_clusters import REF, Cluster, SharedClusters
 
 from kafka_rebalance.api.topic_patterns import TopicFilter
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.planning.log_dirs import even_log_dirs
 from kafka_rebalance.planning.planner import plan
@@ -46,6 +47,34 @@ async def test_servers_of_a_kafka_connection_are_trusted(monkeypatch, trusted):
     await clusters.supervisors[0].stop()
     assert turns
     assert all((turn is None) is trusted for turn in turns)
+
+
+async def test_a_plan_of_another_cluster_is_dropped(world, monkeypatch):
+    """A rebalance lost its permission while it was planned, and its connection leads to another cluster by now."""
+    end, asked = asyncio.Event(), []
+
+    async def planned(request, turns=None):
+        asked.append(request)
+        await end.wait()
+        return plan(request)
+
+    monkeypatch.setattr(plan_request, "run_planner", planned)
+    world.servers["new"] = new = Cluster([1, 2, 3, 4], orders=[[2, 3, 4]] * 4)
+    new.cluster_id = "new"
+    world.connection(names=["a"])
+    world.create("a", kafka=REF, brokers={"decommission": [1]})
+    world.see("a")
+    await world.until(lambda: asked)
+    world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "Same"})
+    await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
+    rebalance = world.supervisor.connection_of("u-2").rebalances["u-2"]
+    end.set()
+    await world.until(lambda: rebalance.memory.planning.done())
+    world.gone(CONNECTIONS, "k", "prod")
+    await world.until(lambda: world.supervisor._engines.get("c") is None)
+    world.connection(server="new", names=["a"])
+    await world.until(lambda: world.state("a") == "Succeeded")
+    assert len(asked) == 2
 
 
 async def test_all_inline_connections_wait_for_one_another(monkeypatch):

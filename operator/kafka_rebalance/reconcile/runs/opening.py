@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, without_traceback
@@ -60,6 +61,8 @@ class Runs:
         self._wake = wake
         self._reading: asyncio.Task[LoadModel | None] | None = None
         """The load model, while it is read for the expected rates."""
+        self._begun: WeakSet[asyncio.Task[Any]] = WeakSet()
+        """The tasks that make plans of this cluster. A rebalance may come with a plan of another one."""
 
     async def start_planning(
         self,
@@ -101,6 +104,7 @@ class Runs:
             making = self._plans.make(rebalance, rebalance.desired.spec, info, back)
             task = asyncio.create_task(_without_traceback(making))
             task.add_done_callback(lambda _: self._wake())
+            self._begun.add(task)
             self._lifecycle.planning_begins(rebalance, task)
         return queue
 
@@ -116,7 +120,7 @@ class Runs:
             return replanning
         async with self._lifecycle.problems_of(rebalance, _PLAN):
             made = await task
-            if not is_served(rebalance, rebalances) or not rebalance.may_begin:
+            if not is_served(rebalance, rebalances) or not rebalance.may_begin or task not in self._begun:
                 return replanning
             if isinstance(made, Planned):
                 await self._lifecycle.begin(rebalance, made, rebalances)
