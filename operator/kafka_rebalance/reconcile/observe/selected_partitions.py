@@ -42,14 +42,18 @@ class SelectedPartitions:
             self.end()
         self._reading = everything
         self._matches.begin_round()
+        self._take_in()  # what has ended since the last call
         specs = _by_namespace(rebalances)
         while self._match_next(specs, everything) and await self._matches.wait():
-            self._found |= {str(match.key): match.task.result() for match in self._matches.take_ended()}
+            self._take_in()
 
     def end(self) -> None:
         """Forget everything. What is being matched is not awaited any more."""
         self._matches.keep(())
         self._reading, self._found = {}, {}
+
+    def _take_in(self) -> None:
+        self._found |= {str(match.key): match.task.result() for match in self._matches.take_ended()}
 
     def _match_next(
         self, specs: Mapping[str, Mapping[str, KafkaRebalanceSpec]], everything: Mapping[TopicPartition, PartitionState]

@@ -133,6 +133,19 @@ async def test_rounds_wait_for_a_few_only(matched, held):
     assert sorted(matched) == ["u", "w", "x", "y", "z"]
 
 
+async def test_one_that_ends_between_two_rounds(matched, held, monkeypatch):
+    """It is taken in, and not matched again."""
+    selected, rebalances = SelectedPartitions(None), [Rebalance.of(body("w", "w"))]
+    monkeypatch.setattr(late_matches, "_ROUND_SECONDS", 0.0)
+    await selected.read(rebalances, EVERYTHING)
+    ((_, task),) = selected._matches._matches.values()
+    held.set()
+    await asyncio.wait({task})
+    await selected.read(rebalances, EVERYTHING)
+    assert selected.of(rebalances, EVERYTHING) == {"w": frozenset()}
+    assert matched == ["w"]
+
+
 async def test_the_end(held):
     """What is being matched is not awaited."""
     selected = SelectedPartitions(None)
