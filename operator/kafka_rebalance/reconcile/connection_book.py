@@ -138,9 +138,9 @@ class NamedConnection:
 
     def outdated(self, about: ObjectMeta, *, deleted: bool) -> bool:
         """Whether this event is of an earlier KafkaConnection with the same name: the watch reports it late."""
-        if self.resource is None or self.resource.metadata.uid == about.uid:
+        if self.about is None or self.about.uid == about.uid:
             return False
-        return deleted or _created(about) < _created(self.resource.metadata)
+        return deleted or _created(about) < _created(self.about)
 
     def has(self, uid: str) -> bool:
         """Whether this resource names it."""

@@ -1,6 +1,7 @@
 """Which resources a KafkaConnection permits, and what happens to open runs that lose it."""
 
 import asyncio
+import copy
 
 import pytest
 from tests.fakes.shared_clusters import REF, Away, Cluster, listener_of, placed
@@ -263,6 +264,14 @@ class TestUnreadable:
         del world.kube.resources[CONNECTIONS, "k", "prod"]["spec"]["later"]
         world.see("k")
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+
+    async def test_an_earlier_one_is_deleted_late(self, unreadable):
+        """The watch reports the deletion after the later one was created."""
+        await unreadable.supervisor.know([])
+        earlier = copy.deepcopy(unreadable.kube.resources[CONNECTIONS, "k", "prod"])
+        earlier["metadata"]["uid"] = "earlier"
+        unreadable.supervisor.connection_seen(earlier, deleted=True)
+        assert next(iter(unreadable.supervisor._book)).unread is not None
 
     async def test_keeps_nothing_when_it_is_deleted(self, unreadable):
         await unreadable.supervisor.know([])
