@@ -32,7 +32,7 @@ async def test_servers_of_a_kafka_connection_are_trusted(monkeypatch, trusted):
     make_plan, turns = plan_maker.make_plan, []
 
     async def observed(*arguments):
-        turns.append(arguments[-1])
+        turns.append(arguments[-2])
         return await make_plan(*arguments)
 
     monkeypatch.setattr(plan_maker, "make_plan", observed)
@@ -53,7 +53,7 @@ async def test_a_plan_of_another_cluster_is_dropped(world, monkeypatch):
     """A rebalance lost its permission while it was planned, and its connection leads to another cluster by now."""
     end, asked = asyncio.Event(), []
 
-    async def planned(request, turns=None):
+    async def planned(request, turns=None, _namespace=""):
         asked.append(request)
         await end.wait()
         return plan(request)
@@ -71,6 +71,7 @@ async def test_a_plan_of_another_cluster_is_dropped(world, monkeypatch):
     end.set()
     await world.until(lambda: rebalance.memory.planning.done())
     world.gone(CONNECTIONS, "k", "prod")
+    world.supervisor._engines.get("c").engine.wake()
     await world.until(lambda: world.supervisor._engines.get("c") is None)
     world.connection(server="new", names=["a"])
     await world.until(lambda: world.state("a") == "Succeeded")
@@ -86,7 +87,7 @@ async def test_all_inline_connections_wait_for_one_another(monkeypatch):
         namespaces.add(namespace)
         return of(turns, namespace)
 
-    async def planned(request, turns=None):
+    async def planned(request, turns=None, _namespace=""):
         asked.append(request)
         if len(asked) == 3:
             all_ask.set()

@@ -215,7 +215,7 @@ class PlanMaker:
         made = replace(made, unmatched=unmatched)
         log_dirs = LogDirInputs(frozenset(info.brokers), dirs, selected, pinned, partitions, work.log_dirs)
         questions = await asyncio.to_thread(log_dir_questions, made, spec, log_dirs)
-        answers = await run_log_dirs(questions, self._turns)
+        answers = await run_log_dirs(questions, self._turns, namespace)
         plan = await asyncio.to_thread(with_log_dirs, made, log_dirs, questions, answers)
         return _DraftPlan(plan, flying, work, origins, spent, model)
 
@@ -237,7 +237,7 @@ class PlanMaker:
         spent = spent_by(work.begun, work.sent, partitions)
         inputs = PlanInputs(lists, min_insync, spent, capacities, basis.pinned)
         # The turn is not held while the cluster is read: its servers could delay those of other namespaces.
-        made = await make_plan(spec, info, selected, loads, inputs, self._turns)
+        made = await make_plan(spec, info, selected, loads, inputs, self._turns, desired.metadata.namespace)
         return replace(made, data_source=loads.source), spent, model
 
     def _run_of(self, draft: _DraftPlan, rebalance: Rebalance, spec: KafkaRebalanceSpec, now: datetime) -> Run:

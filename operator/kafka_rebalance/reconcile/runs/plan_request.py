@@ -52,18 +52,19 @@ async def make_plan(
     loads: KnownLoads,
     inputs: PlanInputs,
     turns: InlineTurns | None,
+    namespace: str = "",
 ) -> Plan:
     """A plan for the selected partitions as they are.
 
     Refused names what the cluster cannot give, or with offlinePolicy Refuse the partitions without a leader.
     Transient("ClusterUnhealthy") if a broker that holds replicas is away and not to be emptied: it may be restarting.
-    ``turns``: as for `run_planner`.
+    ``turns`` and ``namespace``: as for `run_planner`.
     """
     # Both the request and what is added to the plan take seconds if there are many partitions.
     resting = await asyncio.to_thread(_at_rest, selected)
     request = await asyncio.to_thread(_request, spec, info, resting, selected, loads, inputs)
     leaving = _ids(spec.brokers.decommission)
-    made = await run_planner(request, turns)
+    made = await run_planner(request, turns, namespace)
     return await asyncio.to_thread(_completed, made, request, resting, selected, inputs, leaving)
 
 

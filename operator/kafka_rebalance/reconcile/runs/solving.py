@@ -9,9 +9,9 @@ The servers of an inline connection can claim many brokers, long replica lists a
 A plan for these can take hours and gigabytes, but the threads of the event loop and the memory of the container serve
 all clusters. So for an inline connection a process has limits of memory and time, and only one runs at a time; only
 much smaller plans are made in a thread, which is not one of the event loop's (`inline_thread`). Namespaces take turns.
-The process of a KafkaConnection gets what is free in the container, and half an hour: a spec that asks for 300 replicas
-of each partition takes gigabytes and hours in a large cluster. All these processes have a lower priority than the
-operator.
+The process of a KafkaConnection gets half of what is free in the container, and half an hour: a spec that asks for 300
+replicas of each partition takes gigabytes and hours in a large cluster. It waits for its turn too (`plan_memory`). All
+these processes have a lower priority than the operator.
 """
 
 import asyncio
@@ -31,6 +31,7 @@ from kafka_rebalance.planning.problem.request import PlanRequest
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.runs.container_memory import free_bytes
 from kafka_rebalance.reconcile.runs.log_dir_search import DirAnswer, DirQuestion, answers_to, size_of
+from kafka_rebalance.reconcile.runs.plan_memory import PlanMemory
 from kafka_rebalance.reconcile.runs.plan_transport import (
     read_answer,
     read_dir_answers,
@@ -64,11 +65,6 @@ _PARTITION_BYTES = 1024
 """Added to the memory limit for each partition."""
 _COMPILER_BYTES = 128 * 2**20
 """Added to the memory limit of a plan by load: compiling its loops takes 294 MiB if they are not in the cache."""
-_FREE_SHARE = 0.75
-"""The share of what is free in the container that a plan for a KafkaConnection may take, not less than
-``_MEMORY_BYTES``."""
-_granted: list[int] = []
-"""What processes that are planning now may take: a process that has just started uses little of it."""
 _LONGEST_SECONDS = 180.0
 """Time limit of a plan for an inline connection. The plans of other inline connections wait meanwhile."""
 _LONGEST_TRUSTED_SECONDS = 1800.0
@@ -81,43 +77,49 @@ _NICER = 10
 _PLAN, _LOG_DIRS = "plan", "log-dirs"
 """What a process is asked for: a `PlanRequest`, or the moves between log dirs."""
 
+_memory = PlanMemory(free_bytes, _MEMORY_BYTES)
 
-async def run_planner(request: PlanRequest, turns: InlineTurns | None) -> Plan:
+
+async def run_planner(request: PlanRequest, turns: InlineTurns | None, namespace: str = "") -> Plan:
     """Make the plan. May be cancelled.
 
     Refused if the planner refuses the request; Transient("PlanningFailed") if its process dies or exceeds its limits.
-    ``turns``: of the namespace, for servers that are not trusted; the process has limits then. None: it may take what
-    is free in the container, and half an hour.
+    ``turns``: of the namespace, for servers that are not trusted; the process has limits then. None: it may take half
+    of what is free in the container, and half an hour, and waits for its turn among all plans of the ``namespace``.
     """
     if _easy(request, 1 if turns is None else _UNTRUSTED):
         return await in_thread(partial(plan, request), turns.thread if turns else None)
     what = f"{len(request.partitions)} partitions on {len(request.brokers)} brokers"
-    answer = await _answer_of_process(_PLAN, partial(write_request, request), what, _memory_limit(request), turns)
+    answer = await _answer_of_process(
+        _PLAN, partial(write_request, request), what, _memory_limit(request), turns, namespace
+    )
     made = await asyncio.to_thread(read_answer, answer, request)
     if isinstance(made, Refused):
         raise made
     return made
 
 
-async def run_log_dirs(questions: Sequence[DirQuestion], turns: InlineTurns | None) -> list[DirAnswer]:
-    """The moves between log dirs, for each question. May be cancelled. ``turns`` and errors: as for `run_planner`."""
+async def run_log_dirs(
+    questions: Sequence[DirQuestion], turns: InlineTurns | None, namespace: str = ""
+) -> list[DirAnswer]:
+    """The moves between log dirs, for each question. May be cancelled. Else as `run_planner`."""
     if size_of(questions) < (_MANY_IN_DIRS if turns is None else _MANY_IN_DIRS_UNTRUSTED):
         return await in_thread(partial(answers_to, questions), turns.thread if turns else None)
     replicas = sum(len(question.dirs.replicas) for question in questions)
     what, write = f"the log dirs of {replicas} replicas", partial(write_dir_questions, questions)
-    answer = await _answer_of_process(_LOG_DIRS, write, what, _MEMORY_BYTES, turns)
+    answer = await _answer_of_process(_LOG_DIRS, write, what, _MEMORY_BYTES, turns, namespace)
     return await asyncio.to_thread(read_dir_answers, answer)
 
 
 async def _answer_of_process(
-    kind: str, question: Callable[[], bytes], what: str, most: int, turns: InlineTurns | None
+    kind: str, question: Callable[[], bytes], what: str, most: int, turns: InlineTurns | None, namespace: str
 ) -> bytes:
     """``question`` is called when it is its turn. ``what`` is planned, for messages.
 
     ``most``: the bytes that a process may use for servers that are not trusted.
     """
     if turns is None:
-        return await _answer_for_trusted(kind, question, what)
+        return await _answer_for_trusted(kind, question, what, namespace)
     async with turns.process():
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
@@ -127,21 +129,17 @@ async def _answer_of_process(
             raise _failed(f"{message}, the limit for an inline connection") from None
 
 
-async def _answer_for_trusted(kind: str, question: Callable[[], bytes], what: str) -> bytes:
-    free = await asyncio.to_thread(free_bytes)
-    share = 0 if free is None else max(_MEMORY_BYTES, int(_FREE_SHARE * (free - sum(_granted))))
-    _granted.append(share)
-    try:
-        async with asyncio.timeout(_LONGEST_TRUSTED_SECONDS):
-            return await _asked(kind, question, what, share, "of what the container has left")
-    except TimeoutError:
-        message = (
-            f"planning {what} took more than {_LONGEST_TRUSTED_SECONDS:.0f} s, the limit for a KafkaConnection: "
-            "narrow spec.topics, or lower spec.replicationFactor"
-        )
-        raise Transient(Reason.PLANNING_FAILED, message, retry_after=_RETRY_LONG_SECONDS) from None
-    finally:
-        _granted.remove(share)
+async def _answer_for_trusted(kind: str, question: Callable[[], bytes], what: str, namespace: str) -> bytes:
+    async with _memory.granted(namespace) as most:
+        try:
+            async with asyncio.timeout(_LONGEST_TRUSTED_SECONDS):
+                return await _asked(kind, question, what, most, "of what the container has left")
+        except TimeoutError:
+            message = (
+                f"planning {what} took more than {_LONGEST_TRUSTED_SECONDS:.0f} s, the limit for a KafkaConnection: "
+                "narrow spec.topics, or lower spec.replicationFactor"
+            )
+            raise Transient(Reason.PLANNING_FAILED, message, retry_after=_RETRY_LONG_SECONDS) from None
 
 
 def _memory_limit(request: PlanRequest) -> int:

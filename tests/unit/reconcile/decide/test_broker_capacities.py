@@ -44,9 +44,9 @@ class TestOperator:
         """The capacities are those at planning, since both disks and the KafkaConnection may change."""
         asked, run = [], plan_request.run_planner
 
-        async def run_planner(request, turn=None):
+        async def run_planner(request, *turns):
             asked.append(request.capacities)
-            return await run(request, turn)
+            return await run(request, *turns)
 
         async def log_dirs(brokers):
             return Answers({b: (LogDir("/data", total_bytes=100 * b),) for b in brokers})

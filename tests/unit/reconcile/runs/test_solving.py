@@ -20,6 +20,7 @@ from kafka_rebalance.planning.planner import plan
 from kafka_rebalance.planning.problem.request import Goals, PartitionInput, PlanRequest
 from kafka_rebalance.reconcile.runs import solving
 from kafka_rebalance.reconcile.runs.log_dir_search import DirQuestion, answers_to
+from kafka_rebalance.reconcile.runs.plan_memory import PlanMemory
 from kafka_rebalance.reconcile.runs.plan_transport import write_answer
 from kafka_rebalance.reconcile.runs.solving import run_log_dirs, run_planner
 from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
@@ -146,29 +147,9 @@ class TestProcess:
 
     async def test_takes_no_more_than_the_container_has_left(self, monkeypatch):
         """A spec may ask for 300 replicas of each partition. The kernel may end the operator if memory runs out."""
-        monkeypatch.setattr(solving, "free_bytes", lambda: 1 << 20)
-        monkeypatch.setattr(solving, "_MEMORY_BYTES", 1 << 20)
+        monkeypatch.setattr(solving, "_memory", PlanMemory(lambda: 1 << 20, 1 << 20))
         with pytest.raises(Transient, match=r"short of memory .the limit of what the container has left is 1 MiB"):
             await run_planner(on(300, replace(request(20_000), replication_factor=100)), None)
-
-    async def test_what_others_may_take_is_not_left(self, monkeypatch):
-        """Plans of several clusters that begin at the same time do not exhaust the container together."""
-        limits, limit, planning = [], asyncio.Queue(), asyncio.Event()
-
-        async def asked(_kind, _question, _what, most, _why):
-            limit.put_nowait(most >> 20)
-            await planning.wait()
-            return write_answer(plan(request()), request())
-
-        monkeypatch.setattr(solving, "_asked", asked)
-        monkeypatch.setattr(solving, "free_bytes", lambda: 2000 << 20)
-        async with asyncio.TaskGroup() as plans:
-            for _ in range(3):
-                plans.create_task(run_planner(request(10_000), None))
-                limits.append(await limit.get())
-            planning.set()
-        await run_planner(request(10_000), None)
-        assert [*limits, await limit.get()] == [1500, 375, 256, 1500]
 
     async def test_has_memory_to_compile(self, monkeypatch):
         """Without a cache each process compiles the loops of a plan by load, which takes 294 MiB, for any cluster."""
