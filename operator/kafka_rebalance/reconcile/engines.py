@@ -290,7 +290,7 @@ class Engines:
 
     async def _refuse_with_work(self, former: Binding, cluster_id: str) -> None:
         work = await self._owners.work_in(former.cluster_id)
-        if work:
+        if work.keeps(former.owner):
             by_annotation = f"delete these resources with the annotation {LET_GO_ANNOTATION}=true"
             without = by_annotation if work.open_runs else self._owners.without_us(former)
             raise Refused(

@@ -7,7 +7,7 @@ at that server must not change the brokers of the cluster.
 from dataclasses import replace
 
 import pytest
-from tests.fakes.shared_clusters import REF
+from tests.fakes.shared_clusters import REF, Away, Cluster, listener_of
 from tests.fakes.stopped_clock import NOON
 from tests.unit.reconcile.test_supervisor_collisions import follow
 from tests.unit.reconcile.test_supervisor_cordons import Cordoning
@@ -240,3 +240,65 @@ class TestCordons:
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
         await world.deleted("evil")
         assert world.real.values == {(ONE, CONFIG): "*"}
+
+
+NONE = {"include": ["no-such-topic"]}
+
+
+@pytest.mark.usefixtures("fake")
+async def test_a_run_that_was_handed_over_is_not_continued(world):
+    """The namespace names the true server itself when no engine runs, before the KafkaConnection is created."""
+    await claimed(world, {"unlimited": True})
+    lists = {"configMapRef": {"name": "none", "key": "k"}}
+    world.create("evil", "evil", "heir", strategy="Assignment", assignment=lists, takesOver="r")
+    world.servers["dead"] = Away()
+    world.create("evil", "dead", "x", topics=NONE)
+    world.see("evil")
+    await world.until(lambda: world.state("evil", "heir") not in {"", "Planning"} and world.state("evil", "x"))
+    await world.deleted("evil")
+    world.edit(REBALANCES, "evil", "heir", kafka=REF | {"bootstrapServers": None})
+    world.supervisor._engines.get("c").engine.wake()
+    await world.until(lambda: world.supervisor._engines.get("c") is None)
+    world.create("evil", topics=NONE, name="y")
+    world.see("evil")
+    await world.until(lambda: world.binding and world.binding["servers"] == ["kafka:9092"])
+    world.connection(names=["a"])
+    await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+    world.real.values = {(ONE, CONFIG): "*"}
+    world.real.slow = {BrokerId(4)}
+    await world.real.alter_reassignments({OWN: (BrokerId(2), BrokerId(3), BrokerId(4))})
+    body = world.kube.delete(REBALANCES, "evil", "heir", world.clock.at.isoformat())
+    world.supervisor.rebalance_seen(body, deleted=False)
+    await world.until(lambda: (REBALANCES, "evil", "heir") not in world.kube.resources)
+    assert (world.real.flying, world.real.values) == ({"own-0"}, {(ONE, CONFIG): "*"})
+
+
+@pytest.mark.usefixtures("fake")
+class TestRunsThatAreNotProved:
+    """They are open at another server, and must not keep the owner of the cluster."""
+
+    @pytest.fixture
+    async def connected(self, world):
+        """The KafkaConnection has the cluster, and leads to another one now."""
+        await claimed(world, {"unlimited": True})
+        world.connection(names=["a"])
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        world.servers["new"] = Cluster([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
+        world.servers["new"].cluster_id = "d"
+        return world
+
+    async def test_not_in_its_former_cluster(self, connected):
+        world = connected
+        world.edit(CONNECTIONS, "k", "prod", bootstrapServers="new:9092")
+        world.create("a", kafka=REF, brokers={"decommission": [1]})
+        world.see("a")
+        await world.until(lambda: world.state("a") == "Succeeded")
+        assert not [held for held in world.servers["new"].lists("orders") if 1 in held]
+
+    async def test_not_from_a_cluster_whose_connection_was_deleted(self, connected):
+        world = connected
+        world.gone(CONNECTIONS, "k", "prod")
+        world.servers["other"] = listener_of(world.real, 9093)
+        world.connection("other", "other")
+        await world.until(lambda: world.state("other", "prod", CONNECTIONS) == "Connected")
+        assert world.owner == {"namespace": "other", "connection": "prod"}

@@ -122,7 +122,7 @@ class ClusterOwners:
                 await evict()
                 running = False
                 continue
-            if holder is None or not holder.proved:
+            if holder is None or not (holder.proved and (followed or server.servers <= holder.binding.servers)):
                 await self._doubt(cluster_id)
             await self._bindings.save(mine, most=most)
             return mine
@@ -131,8 +131,8 @@ class ClusterOwners:
         self, claimant: Standing, holder: _Holder, server: Claimed, work: Work, *, running: bool
     ) -> None:
         """Refuse a claimant that the owner on record outranks."""
-        binding, standing = holder.binding, holder.standing
-        refusal = refusal_of_claim(claimant, binding, standing, work=bool(work), running=running, proved=holder.proved)
+        binding, standing, kept = holder.binding, holder.standing, work.keeps(claimant.owner)
+        refusal = refusal_of_claim(claimant, binding, standing, work=kept, running=running, proved=holder.proved)
         if refusal is None:
             return
         if work and not holder.standing.named:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kafka_rebalance.model.ownership import Binding
+from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 
 
@@ -20,6 +20,14 @@ class Work:
 
     def __bool__(self) -> bool:
         return bool(self.open_runs) or self.throttled
+
+    def keeps(self, owner: Owner) -> bool:
+        """Whether this keeps the owner from the cluster, or in it.
+
+        Runs that may have started at a server that only claimed its id do not keep a KafkaConnection.
+        """
+        runs = [run for run in self.open_runs if not (owner.connection and run.unproved)]
+        return bool(runs) or self.throttled
 
     def __str__(self) -> str:
         names = ", ".join(f"{run.namespace}/{run.name}" for run in self.open_runs[:3])
