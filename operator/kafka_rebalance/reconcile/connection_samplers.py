@@ -1,7 +1,8 @@
 """Samples the clusters of KafkaConnections with ``spec.sampling``: one task for each, beside the rounds of its engine.
 
-A task has a client of its own, so no round waits for its calls. Brokers that say that they are another cluster than
-that on record of the owner put nothing into the lake. A sample that cannot be taken or stored costs only itself.
+A task has a client of its own, so no round waits for its calls. An edit ends the task, which may be reading for
+minutes, and the next one begins after it: edits do not add up clients. Brokers that say that they are another cluster
+than that on record of the owner put nothing into the lake. A sample that cannot be taken or stored costs only itself.
 """
 
 import asyncio
@@ -9,12 +10,13 @@ import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kafka_rebalance.api.connection_resource import Sampling
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient, without_traceback
 from kafka_rebalance.kafka.ports import KafkaAdmin, KafkaReader
+from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED
 from kafka_rebalance.reconcile.connection_book import NamedConnection
@@ -60,10 +62,15 @@ class _Order:
     engine: ClusterEngine
 
 
-class _Running(NamedTuple):
+@dataclass(eq=False, slots=True)
+class _Running:
+    """``asks``: the connection that asks for other samples meanwhile; it is looked at when the task has ended."""
+
+    connection: NamedConnection
     order: _Order
     ended: asyncio.Event
     task: asyncio.Task[None]
+    asks: NamedConnection | None = None
 
 
 class ConnectionSamplers:
@@ -74,27 +81,37 @@ class ConnectionSamplers:
         self._engines = engines
         self._lasting = lasting
         self._clock = clock
-        self._running: dict[NamedConnection, _Running] = {}
+        self._running: dict[Owner, _Running] = {}
 
     def settle(self, connection: NamedConnection) -> None:
         """Sample as the KafkaConnection says now, or no longer. The settings must have led to the cluster."""
         order = _order_of(connection) if connection.verified == connection.kafka else None
-        running = self._running.get(connection)
-        if running is not None:
-            if running.order == order and not running.task.done():
+        running = self._running.get(connection.owner)
+        if running is not None and not running.ended.is_set():
+            if running.order == order and running.connection is connection:
                 return
             running.ended.set()
-            del self._running[connection]
         if order is None:
             connection.sampling = None
         elif self._lake is None:
             connection.sampling = SamplingState(problem=_no_lake())
         else:
             connection.sampling = SamplingState() if connection.sampling is None else connection.sampling
-            ended = asyncio.Event()
-            name = f"the sampling of {connection.owner}"
-            task = self._lasting.start(name, self._keep_sampling(self._lake, connection, order, ended))
-            self._running[connection] = _Running(order, ended, task)
+            if running is None:
+                self._begin(self._lake, connection, order)
+            else:
+                running.asks = connection
+
+    def _begin(self, lake: SampleLake, connection: NamedConnection, order: _Order) -> None:
+        ended = asyncio.Event()
+        name = f"the sampling of {connection.owner}"
+        task = self._lasting.start(name, self._keep_sampling(lake, connection, order, ended))
+        self._running[connection.owner] = _Running(connection, order, ended, task)
+        task.add_done_callback(lambda _: self._has_ended(connection.owner))
+
+    def _has_ended(self, owner: Owner) -> None:
+        running = self._running.pop(owner)
+        (running.asks or running.connection).changed.set()
 
     async def _keep_sampling(
         self, lake: SampleLake, connection: NamedConnection, order: _Order, ended: asyncio.Event
@@ -173,3 +190,5 @@ async def _close(client: KafkaAdmin, connection: NamedConnection) -> None:
         await client.close()
     except RebalanceError as error:
         log.warning("%s: the client for samples was not closed: %s", connection.name, error.message)
+    except Exception:
+        log.exception("%s: the client for samples was not closed", connection.name)

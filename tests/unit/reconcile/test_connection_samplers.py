@@ -250,6 +250,26 @@ class TestEnd:
         await world.until(lambda: len(lake.samplers) == 2)
         await more(world, lake)
 
+    @pytest.mark.parametrize("anew", [False, True], ids=["edited", "created again"])
+    async def test_edits_do_not_add_up(self, world, lake, anew):
+        """A sample may take minutes, and each run has a client. The next run begins as the last edit says."""
+        lake.gate.clear()
+        sampled(world, consumerGroups=True)
+        await world.until(lambda: lake.waiting == 1)
+        looks, settle = [], world.supervisor._samplers.settle
+        world.supervisor._samplers.settle = lambda connection: (looks.append(connection), settle(connection))
+        for seconds in range(61, 66):
+            if anew:
+                world.gone(CONNECTIONS, "k", "prod")
+            sampled(world, interval=f"{seconds}s", consumerGroups=False)
+            before = len(looks)
+            await world.until(lambda before=before: len(looks) > before + 2)
+        assert (len(sampling_tasks()), len(lake.samplers), lake.stored) == (1, 1, [])
+        lake.gate.set()
+        await more(world, lake)
+        assert [groups for _, groups in lake.samplers] == [True, False]
+        assert (len(sampling_tasks()), len(world.supervisor._samplers._running)) == (1, 1)
+
     async def test_with_the_lead(self, world, lake):
         """An operator that no longer leads takes no sample."""
         sampled(world)
