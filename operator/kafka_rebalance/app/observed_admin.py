@@ -148,12 +148,22 @@ def _audit(
 ) -> None:
     refused = 0
     for key, fields in about.items():
-        refused += (changed_nothing := key in answers and answers[key] in _NO_CHANGE)
+        refused += (changed_nothing := key in answers and _is_refusal(answers[key]))
         if not changed_nothing or refused <= _MOST_REFUSED:
             said = _text(answers[key]) if key in answers else lost
             audited(call, _named(key), said, {"cluster": cluster_id, **fields})
     if refused > _MOST_REFUSED:
         audited(call, f"{refused - _MOST_REFUSED} more", "Refused", {"cluster": cluster_id})
+
+
+def _is_refusal(answer: object) -> bool:
+    """Whether the change was not made for sure. The answers to changes of configs are texts that begin with the error.
+
+    After an error of the client itself, such as _TRANSPORT, the broker may have made it.
+    """
+    if type(answer) is str:
+        return not answer.startswith("_") and "TIMED_OUT" not in answer
+    return answer in _NO_CHANGE
 
 
 def _partition(tp: TopicPartition) -> dict[str, object]:

@@ -201,6 +201,21 @@ class TestAudit:
         assert [line["answer"] for line in found] == ["UnknownTopicOrPartition"] * 100 + ["OK", "Refused"]
         assert found[-1]["message"] == "alter_reassignments 900 more: Refused"
 
+    @pytest.mark.parametrize(
+        ("answer", "lines_of_all"),
+        [("INVALID_CONFIG: no", 101), ("REQUEST_TIMED_OUT: late", 300), ("_TRANSPORT: gone", 300)],
+    )
+    async def test_many_changes_of_configs_that_are_refused(self, admin, lines, answer, lines_of_all):
+        """The broker may have made those of which its answer is not known."""
+
+        async def alter_topic_configs(changes):
+            return dict.fromkeys(changes, answer)
+
+        admin.kafka.alter_topic_configs = alter_topic_configs
+        items = ConfigChange("leader.replication.throttled.replicas", ConfigOp.APPEND, "0:1")
+        await admin.alter_topic_configs({f"t{number}": [items] for number in range(300)})
+        assert len(audit(lines)) == lines_of_all
+
     async def test_many_lines_are_written_in_a_thread(self, admin, lines, monkeypatch):
         """100,000 of them would block the event loop for seconds. They have the fields of the call all the same."""
         threads, write = set(), observed_admin.audited

@@ -25,6 +25,8 @@ INLINE_BYTES = 4 * 2**20
 show other brokers and topics in each round, and what does not answer any more stays in the ledger."""
 _MOST_TROUBLES = 1000
 """A server may refuse another topic in each round."""
+_MOST_LOGGED = 100
+"""While there are more at the same time, further ones have no line in the log."""
 
 
 async def stored_ledger(store: LedgerStore, cluster_id: str) -> Ledger | None:
@@ -137,9 +139,10 @@ class LedgerCache:
     def note(self, where: str, problem: str) -> None:
         """``where``, ``broker ID`` or ``topic NAME`` and maybe a third word, could not be read or written."""
         trouble = f"{where}: {problem}"
-        if self._troubles.get(where) != trouble:
-            log.warning("%s", trouble)
+        known = self._troubles.get(where) == trouble
         self._troubles[where] = trouble
+        if not known and len(self._troubles) <= _MOST_LOGGED:
+            log.warning("%s", trouble)
         if len(self._troubles) > _MOST_TROUBLES:
             del self._troubles[next(iter(self._troubles))]
 

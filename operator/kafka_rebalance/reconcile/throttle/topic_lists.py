@@ -240,7 +240,9 @@ class TopicLists:
     async def _alter(self, changes: Changes, done: str) -> list[str]:
         """Send these changes; the topics whose changes were accepted."""
         answers = await self._changes.send(changes, self.stored)
+        slices = Slices()
         for topic, problem in answers.items():
+            await slices.next()
             if problem is None:
                 self._cache.solved(f"topic {topic}")
             else:

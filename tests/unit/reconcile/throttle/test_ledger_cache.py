@@ -46,3 +46,17 @@ async def test_a_late_write_of_an_earlier_process_is_replaced(kube):
         await cache.save(cache.ledger)
     await cache.save(cache.ledger)
     assert await stored_ledger(LedgerStore(kube), "c") == cache.ledger != Ledger()
+
+
+def test_many_troubles_have_few_lines_in_the_log(kube, caplog):
+    """A server may refuse any number of topics in each round. The status has the number of those that are kept."""
+    cache = LedgerCache("c", LedgerStore(kube))
+    for _ in range(2):
+        for number in range(2_000):
+            cache.note(f"topic t{number}", "refused")
+    assert caplog.messages == [f"topic t{number}: refused" for number in range(100)]
+    assert cache.trouble == "topic t1000: refused and 999 more"
+    for number in range(1_000, 2_000):
+        cache.solved(f"topic t{number}")
+    cache.note("topic t0", "refused again")
+    assert caplog.messages[100:] == ["topic t0: refused again"]
