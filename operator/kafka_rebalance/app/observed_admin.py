@@ -157,13 +157,8 @@ def _audit(
 
 
 def _is_refusal(answer: object) -> bool:
-    """Whether the change was not made for sure. The answers to changes of configs are texts that begin with the error.
-
-    After an error of the client itself, such as _TRANSPORT, the broker may have made it.
-    """
-    if type(answer) is str:
-        return not answer.startswith("_") and "TIMED_OUT" not in answer
-    return answer in _NO_CHANGE
+    """Whether the change was not made for sure. The answers to changes of configs are texts."""
+    return not ports.is_silent(answer) if type(answer) is str else answer in _NO_CHANGE
 
 
 def _partition(tp: TopicPartition) -> dict[str, object]:

@@ -148,6 +148,11 @@ class LogDir:
     usable_bytes: int = -1
 
 
+def is_silent(problem: str) -> bool:
+    """Whether this answer to a change of configs does not say whether it was made: librdkafka's codes begin with _."""
+    return problem.startswith(("_", "REQUEST_TIMED_OUT"))
+
+
 def disk_space(dirs: Collection[LogDir]) -> DiskSpace | None:
     """That of all log dirs of a broker; None if one of them does not report what is usable."""
     if not dirs or any(log_dir.usable_bytes < 0 for log_dir in dirs):

@@ -57,7 +57,7 @@ def _chunks(numbers: Mapping[TopicPartition, int]) -> list[_Numbers]:
 
 
 def _split_log_dirs(log_dirs: tuple[LogDir, ...]) -> _SizedRows:
-    yield 1, [_LogDirRow(one.path, [], [], one.total_bytes, one.usable_bytes) for one in log_dirs]
+    yield len(log_dirs), [_LogDirRow(one.path, [], [], one.total_bytes, one.usable_bytes) for one in log_dirs]
     for one in log_dirs:
         for chunk in _chunks(one.replica_bytes):
             yield len(chunk), [_LogDirRow(one.path, chunk, [], one.total_bytes, one.usable_bytes)]
@@ -66,7 +66,7 @@ def _split_log_dirs(log_dirs: tuple[LogDir, ...]) -> _SizedRows:
 
 
 def _length_of_log_dirs(rows: list[_LogDirRow]) -> int:
-    return sum(len(row.replica_bytes) + len(row.future_bytes) for row in rows)
+    return sum(1 + len(row.replica_bytes) + len(row.future_bytes) for row in rows)
 
 
 _LogDirParts = tuple[dict[TopicPartition, int], dict[TopicPartition, int], int, int]
@@ -91,8 +91,8 @@ def _split_numbers(numbers: Mapping[TopicPartition, int]) -> _SizedRows:
 class _Nested(NamedTuple):
     """Values that contain partitions as keys, and may be long themselves.
 
-    ``in_json``: the type of a part. ``split`` cuts a value into parts, ``length`` is the number of partitions in a
-    part, ``add`` adds a part to a mapping, and ``whole`` makes the value from this mapping.
+    ``in_json``: the type of a part. ``split`` cuts a value into parts, ``length`` is the number of values in a part,
+    ``add`` adds a part to a mapping, and ``whole`` makes the value from this mapping.
     """
 
     in_json: Any
@@ -204,7 +204,7 @@ class ReadAnswer:
         self.count = 0
         """Bytes of the pieces so far."""
         self.weight = 0
-        """As ``count``, but a partition in a nested value counts for at least `_LEAST_WEIGHT` bytes."""
+        """As ``count``, but each value in a nested one counts for at least `_LEAST_WEIGHT` bytes."""
 
     def add_rows(self, content: bytes) -> None:
         """One piece."""

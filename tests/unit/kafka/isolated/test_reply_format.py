@@ -113,6 +113,13 @@ class TestAnswers:
         answer = Answers({f"g{number}": {TP: number} for number in range(2_500)}, {})
         assert len(list(written("committed_offsets", answer))) == 4
 
+    def test_brokers_with_many_log_dirs_come_in_pieces(self):
+        """Each takes time to check, also without replicas."""
+        answer = Answers({BrokerId(b): tuple(LogDir(f"/{n}") for n in range(100)) for b in range(30)}, {})
+        pieces = list(written("log_dirs", answer))
+        assert len(pieces) == 4
+        assert read("log_dirs", pieces) == answer
+
     def test_all_pieces_count(self, monkeypatch):
         pieces = list(written("alter_topic_configs", {f"t{number}": "x" * 50 for number in range(2_500)}))
         monkeypatch.setattr(frames, "LONGEST_ANSWER", len(pieces[0][1]) + 10)
@@ -163,6 +170,7 @@ def claimed(more):
         "brokers": ("describe_cluster", ClusterInfo("c", brokers)),
         "replicas of": ("describe_partitions", Answers({TP: replace(STATE, replicas=replicas)})),
         "replicas": ("list_reassignments", {TP: Reassignment((1,), replicas, ())}),
+        "log dirs of": ("log_dirs", Answers({BrokerId(1): tuple(LogDir(f"/{n}") for n in range(100 + more))})),
         "replicas of partition": ("list_reassignments", {TP: Reassignment((1,), (), replicas)}),
     }
 
