@@ -275,7 +275,7 @@ async def test_a_run_that_was_handed_over_is_not_continued(world):
 
 @pytest.mark.usefixtures("fake")
 class TestRunsThatAreNotProved:
-    """They are open at another server, and must not keep the owner of the cluster."""
+    """Open runs that began at another server do not bind the KafkaConnection to the cluster."""
 
     @pytest.fixture
     async def connected(self, world):

@@ -1,8 +1,8 @@
 """The bound on the answers of client processes that the operator keeps in memory.
 
 An engine keeps what it has read of its cluster, and the servers of one inline connection may claim 100,000 partitions.
-1 MiB of answers takes about 6 MiB of memory, with the answers about log dirs that are read in halves: only one of the
-halves counts. The number of inline connections is not limited.
+1 MiB of answers takes about 6 MiB of memory. This includes the log dirs of large clusters, which are read in two halves
+of the brokers, although only the longer answer counts. The number of inline connections is not limited.
 """
 
 from collections import Counter

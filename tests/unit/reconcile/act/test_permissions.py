@@ -8,7 +8,7 @@ from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile import unfinished_work
 
 LOOKS = 200
-"""In which a rollback would have ended."""
+"""The number of looks in which a rollback ends if nothing holds it."""
 
 
 async def rolls_back(world):
@@ -25,7 +25,7 @@ async def rolls_back(world):
 
 
 async def comes_to_its_end(world):
-    """Everything is where it was."""
+    """Wait until the resource is gone, and check that all replicas are where they were before the run."""
     await world.until(lambda: world.state("a") == "RollingBack")
     world.real.slow = set()
     world.real.arrive()

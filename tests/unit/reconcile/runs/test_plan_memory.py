@@ -36,7 +36,7 @@ class Container:
         await self._tasks[namespace]
 
     async def until(self, *namespaces, waiting=0):
-        """These plan, and so many others wait for memory."""
+        """Wait until exactly these namespaces plan, and this number of other plans waits for memory."""
         async with asyncio.timeout(60):
             # Nothing tells who begins to wait.
             while self.planning.keys() != set(namespaces) or len(self.memory._changed._waiters) != waiting:  # noqa: ASYNC110
@@ -119,7 +119,7 @@ async def test_no_limit():
 
 @pytest.mark.parametrize("kind", ["plan", "log dirs"])
 async def test_processes_take_what_is_granted(monkeypatch, kind):
-    """Those of two clusters of one namespace one after the other."""
+    """Two plans of one namespace run one after the other."""
     limits = []
 
     async def asked(_kind, _question, _what, most, _why):
