@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import islice
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
@@ -45,6 +46,8 @@ PLANNING_FIELDS = frozenset(
 """The fields of the spec of a KafkaRebalance that decide what is planned."""
 LET_GO_ANNOTATION = f"{GROUP}/let-go"
 """``true`` on a resource that is being deleted: remove the finalizer at once (Kafka no longer exists)."""
+MOST_FINALIZERS = 20
+"""How many of an object are kept."""
 _ANNOTATIONS = (UNDO_ANNOTATION, COMPLETED_ANNOTATION, LET_GO_ANNOTATION, *OVERRIDES)
 
 
@@ -54,6 +57,20 @@ def own_annotations(found: Any) -> Any:
         return found
     own = {name: found[name] for name in _ANNOTATIONS if name in found}
     return {name: text[: MAX_TEXT + 1] if isinstance(text, str) else text for name, text in own.items()}
+
+
+def few_finalizers(found: Any) -> Any:
+    """At most `MOST_FINALIZERS`, ours first if there are more: an object may have 170,000."""
+    if not isinstance(found, list) or len(found) < MOST_FINALIZERS:
+        return found
+    ours = [FINALIZER] if FINALIZER in found else []
+    others = (name for name in found if name != FINALIZER)
+    return [*ours, *islice(others, MOST_FINALIZERS - len(ours))]
+
+
+def _as_tuple(found: Any) -> Any:
+    """For a strict model."""
+    return tuple(few_finalizers(found)) if isinstance(found, list) else found
 
 
 class ObjectMeta(ApiModel):
@@ -68,7 +85,8 @@ class ObjectMeta(ApiModel):
     resource_version: str = ""
     creation_timestamp: Timestamp | None = None
     deletion_timestamp: Timestamp | None = None
-    finalizers: tuple[str, ...] = ()
+    finalizers: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
+    """All of them if they are fewer than `MOST_FINALIZERS`."""
     annotations: Annotated[dict[str, str], BeforeValidator(own_annotations)] = Field(default_factory=dict)
 
     @property
@@ -144,6 +162,11 @@ class KafkaReassignmentThrottle(ApiModel):
 
 
 _Model = TypeVar("_Model", bound=ApiModel)
+
+
+def whole_finalizers(body: Mapping[str, Any]) -> list[str]:
+    """All finalizers of an object as the API server returns it; ``ObjectMeta`` has some."""
+    return list(body["metadata"].get("finalizers") or ())
 
 
 def parse_metadata(body: Mapping[str, Any]) -> ObjectMeta:

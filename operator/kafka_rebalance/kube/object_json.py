@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from kafka_rebalance.api.v1alpha1 import ObjectMeta, own_annotations
+from kafka_rebalance.api.v1alpha1 import ObjectMeta, few_finalizers, own_annotations
 
 MAX_DEPTH = 100
 """Levels that are kept of an answer that is nested too deeply."""
@@ -87,6 +87,8 @@ def without_ballast(body: Any) -> Any:
     metadata = {name: value for name, value in body["metadata"].items() if name in _READ_METADATA}
     if "annotations" in metadata:
         metadata["annotations"] = own_annotations(metadata["annotations"])
+    if "finalizers" in metadata:
+        metadata["finalizers"] = few_finalizers(metadata["finalizers"])
     return {**body, "metadata": metadata}
 
 

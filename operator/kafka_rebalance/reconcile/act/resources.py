@@ -14,6 +14,7 @@ from kafka_rebalance.api.v1alpha1 import (
     COMPLETED_ANNOTATION,
     CONNECTIONS,
     FINALIZER,
+    MOST_FINALIZERS,
     REASSIGNMENT_THROTTLES,
     REBALANCES,
     UNDO_ANNOTATION,
@@ -21,6 +22,7 @@ from kafka_rebalance.api.v1alpha1 import (
     KafkaReassignmentThrottle,
     ObjectMeta,
     parse_metadata,
+    whole_finalizers,
 )
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.progress import ReplicaBytes
@@ -354,20 +356,22 @@ class Resources:
         Conflict if another writer is faster several times. This is not left to the next round: what made the object
         newer (our own status, for instance) may not wake the engine.
         """
-        where, seen = (plural, about.namespace, about.name), about
+        where, seen, problem = (plural, about.namespace, about.name), about, None
+        there: Sequence[str] | None = about.finalizers if len(about.finalizers) < MOST_FINALIZERS else None
         for _ in range(_ATTEMPTS):
-            try:
-                body = await self._kube.patch_finalizers(*where, change(seen.finalizers), seen.resource_version)
-                return _if_same(body, about)
-            except Conflict as conflict:
-                problem = conflict
+            if there is not None:
+                try:
+                    body = await self._kube.patch_finalizers(*where, change(there), seen.resource_version)
+                    return _if_same(body, about)
+                except Conflict as conflict:
+                    problem = conflict
             body = _if_same(await self._kube.get(*where), about)
             if body is None:
                 return None
-            seen = parse_metadata(body)
-            if seen.deleting is not about.deleting or change(seen.finalizers) == list(seen.finalizers):
+            seen, there = parse_metadata(body), whole_finalizers(body)
+            if seen.deleting is not about.deleting or change(there) == list(there):
                 return body  # decided for what it was, or done already
-        raise problem
+        raise problem or Conflict("its finalizers were not read")
 
 
 def _with_ours(there: Sequence[str]) -> list[str]:

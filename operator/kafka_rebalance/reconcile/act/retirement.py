@@ -13,11 +13,13 @@ from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.v1alpha1 import (
     FINALIZER,
     LET_GO_ANNOTATION,
+    MOST_FINALIZERS,
     REASSIGNMENT_THROTTLES,
     REBALANCES,
     ObjectMeta,
     lenient_conditions,
     parse_metadata,
+    whole_finalizers,
 )
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.ledger import Ledger
@@ -126,20 +128,23 @@ class Retirement:
         """Take our finalizer away from these; those of others stay."""
         for resource in resources:
             where = (resource.plural, resource.metadata.namespace, resource.metadata.name)
-            metadata: ObjectMeta | None = resource.metadata
+            metadata, there = resource.metadata, list(resource.metadata.finalizers)
+            known = len(there) < MOST_FINALIZERS
             for attempt in range(1, _ATTEMPTS + 1):
-                if metadata is None or FINALIZER not in metadata.finalizers:
+                if FINALIZER not in there:
                     break
-                left = [name for name in metadata.finalizers if name != FINALIZER]
+                left = [name for name in there if name != FINALIZER]
                 try:
-                    await self._kube.patch_finalizers(*where, left, metadata.resource_version)
+                    if known:
+                        await self._kube.patch_finalizers(*where, left, metadata.resource_version)
+                        break
                 except Conflict:
                     if attempt == _ATTEMPTS:
                         raise
-                    body = await self._kube.get(*where)
-                    metadata = parse_metadata(body) if body is not None else None
-                else:
+                body, known = await self._kube.get(*where), True
+                if body is None:
                     break
+                metadata, there = parse_metadata(body), whole_finalizers(body)
 
     async def forget(self) -> int:
         """Delete all records; how many ConfigMaps they were."""

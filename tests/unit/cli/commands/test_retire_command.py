@@ -91,6 +91,14 @@ class TestNothingUnderWay:
         assert (world.finalizers("a"), world.finalizers("b")) == ([OTHERS], [OTHERS])
         assert world.finalizers("t", REASSIGNMENT_THROTTLES) == []
 
+    async def test_many_foreign_finalizers_stay(self, world):
+        """Only some of them are kept in memory."""
+        others = [f"{OTHERS}-{number}" for number in range(50)]
+        world.resource("a", *others, FINALIZER)
+        await world.run("a", RunOutcome.SUCCEEDED)
+        await world.retire()
+        assert world.finalizers("a") == others
+
     async def test_the_operator_is_stopped_first(self, world):
         """It would add its finalizer again within a second."""
         world.resource("a", FINALIZER)

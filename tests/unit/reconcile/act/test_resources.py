@@ -125,6 +125,20 @@ class TestFinalizer:
         await resources.remove_finalizer(rebalance)
         assert there.body["metadata"]["finalizers"] == theirs
 
+    @pytest.mark.parametrize("rivals", [[], [unimportant]])
+    async def test_all_of_many_foreign_ones_stay(self, rivals):
+        """Only some of them are kept in memory."""
+        theirs = [f"example.com/{number}" for number in range(1000)]
+        there = BusyObject(*theirs, rivals=rivals)
+        rebalance = Rebalance.of(await there.get())
+        resources = Resources(there, lambda: NOW)
+        await resources.add_finalizer(rebalance)
+        assert rebalance.desired.has_finalizer
+        assert len(rebalance.desired.metadata.finalizers) == 20
+        assert there.body["metadata"]["finalizers"] == [*theirs, FINALIZER]
+        await resources.remove_finalizer(rebalance)
+        assert there.body["metadata"]["finalizers"] == theirs
+
     async def test_somebody_is_faster_every_time(self):
         """It fails with an error that is retried later."""
         there = BusyObject(FINALIZER, rivals=[unimportant] * 100)
