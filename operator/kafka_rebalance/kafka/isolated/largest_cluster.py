@@ -13,7 +13,8 @@ from kafka_rebalance.reasons import Reason
 
 _MOST_BROKERS = 1_500
 _LONGEST_LIST = 100
-"""Replicas of one partition. The time for judging a partition grows with their square: 8 ms for 1,000."""
+"""Replicas of one partition, or those in sync. The time for judging a partition grows with their square: 8 ms for
+1,000."""
 
 _MOST_LOG_DIRS = 100
 """Of one broker. An empty one has 19 bytes in an answer, and takes 240 bytes of memory."""
@@ -32,6 +33,7 @@ def check_size(answer: object) -> None:
         for of, value in answer.items():
             if isinstance(value, PartitionState | Reassignment):
                 longest = max(len(value.replicas), len(value.adding), len(value.removing))
+                longest = max(longest, len(value.isr) if isinstance(value, PartitionState) else 0)
                 if longest > _LONGEST_LIST:
                     raise _refused(f"claim {longest} replicas of partition {of}", f"{_LONGEST_LIST}")
             elif isinstance(value, tuple) and len(value) > _MOST_LOG_DIRS and isinstance(value[0], LogDir):

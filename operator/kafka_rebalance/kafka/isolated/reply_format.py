@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
+from kafka_rebalance.kafka.isolated.answer_memory import ERROR_BYTES, memory_of
 from kafka_rebalance.kafka.isolated.frames import LONGEST_PIECE, Kind, check_length
+from kafka_rebalance.kafka.isolated.kept_answers import MEMORY_FACTOR
 from kafka_rebalance.kafka.isolated.largest_cluster import check_size
 from kafka_rebalance.kafka.isolated.printable_names import check_names
 from kafka_rebalance.kafka.ports import Answers, KafkaReader, KafkaWriter, LogDir
@@ -204,7 +206,7 @@ class ReadAnswer:
         self.count = 0
         """Bytes of the pieces so far."""
         self.weight = 0
-        """As ``count``, but each value in a nested one counts for at least `_LEAST_WEIGHT` bytes."""
+        """As ``count``, but for at least the memory that the values take, divided by `MEMORY_FACTOR`."""
 
     def add_rows(self, content: bytes) -> None:
         """One piece."""
@@ -219,9 +221,10 @@ class ReadAnswer:
             if self._form.errors is None:
                 # Errors of brokers and topics are plain text; codes are enums, which are strings too.
                 found = {key: printable(value) if type(value) is str else value for key, value in rows}
+            self._weigh(content, sum(map(memory_of, found.values())))
             self._rows.update(found)
             return
-        self.weight += max(_LEAST_WEIGHT * sum(nested.length(part) for _, part in rows) - len(content), 0)
+        self._weigh(content, MEMORY_FACTOR * _LEAST_WEIGHT * sum(nested.length(part) for _, part in rows))
         for key, part in rows:
             alone: dict[Any, Any] = {}
             nested.add(alone, part)
@@ -236,6 +239,7 @@ class ReadAnswer:
         _check_piece(content)
         found = {key: _error(*plain) for key, plain in self._form.errors.validate_json(content)}
         _check(Answers({}, found))
+        self._weigh(content, ERROR_BYTES * len(found))
         self._errors.update(found)
 
     def ended(self, content: bytes) -> Any:
@@ -248,6 +252,10 @@ class ReadAnswer:
         if self._form.nested is not None:
             self._rows = {key: self._form.nested.whole(value) for key, value in self._rows.items()}
         return self._rows if self._form.errors is None else Answers(self._rows, self._errors)
+
+    def _weigh(self, content: bytes, memory: int) -> None:
+        """The text of the piece has been counted."""
+        self.weight += max(memory // MEMORY_FACTOR - len(content), 0)
 
     def _count(self, content: bytes) -> None:
         self.count += len(content)
