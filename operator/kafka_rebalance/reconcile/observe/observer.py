@@ -276,6 +276,7 @@ class Observer:
                 self._known.pop(tp, None)
         if self._bound.is_exceeded_by([found[tp] for tp in otherwise], self._known):
             self.expire()
+            otherwise = self._known.keys() & otherwise & set(tps)
         self._known.update((tp, found[tp]) for tp in otherwise)
         self._note_changed(missing | otherwise)
         cluster_readings.update_unhealthy(self._unhealthy, missing | otherwise, self._known)

@@ -112,6 +112,26 @@ async def test_a_server_with_other_topics_in_each_reading_does_not_fill_the_memo
     assert topics_of(observer.known()) == {"t20"}
 
 
+async def test_what_one_reading_adds_beyond_that_is_not_known(monkeypatch):
+    """Readings of everything fail from then on, so nothing would drop it. What was asked for is as it was read."""
+    server = Server()
+    observer, tp = Observer(server, server), TopicPartition("t1", 0)
+    await observer.everything()
+    shown = {tp: replace(STATE, tp=tp, isr=frozenset([1]))} | topic("t1", 5000)
+    shown[tp] = replace(shown[tp], leader=2)
+
+    async def fails(topics=None, listed=None):
+        if topics is None:
+            raise Transient("KafkaUnreachable", "no answer")
+        return Answers(shown)
+
+    before = len(observer.known())
+    monkeypatch.setattr(server, "describe_partitions", fails)
+    await observer.look({tp}, {tp}, ClusterInfo("c", {}))
+    assert observer.known()[tp].leader == 2
+    assert len(observer.known()) <= before
+
+
 async def test_nor_does_one_that_shows_other_partitions_of_a_topic_each_time():
     """A topic that moves is read in each round."""
     server = Server()
