@@ -13,6 +13,8 @@ _FRESH_SECONDS = 1.0
 """How old the reading may be that an append is measured by; it is the pause between two readings of what is listed."""
 _KNOWN_SECONDS = 5.0
 """How old the reading may be that new copies are chosen by. After that, a full list is tried again."""
+_MANY_CHARACTERS = 20_000
+"""Of all lists; one may have 32,767. To split them takes two milliseconds."""
 _MOST_UNREADABLE = 10_000
 """Above this number, topics that are not read any more are forgotten: a server may refuse others in each round."""
 
@@ -60,7 +62,8 @@ class ListReadings:
         asked = set(topics)
         self.unreadable = (before - asked) | found.errors.keys()
         self._readings = {t: r for t, r in self._readings.items() if t not in asked and now - r.at <= _KNOWN_SECONDS}
-        self._readings |= await computed(_readings_of, now, found, many=len(found) > MANY)
+        long = sum(len(one.value or "") for values in found.values() for one in values.values()) > _MANY_CHARACTERS
+        self._readings |= await computed(_readings_of, now, found, many=long or len(found) > MANY)
         return found
 
     def values_of(self, topic: str) -> Mapping[str, ConfigValue] | None:
