@@ -16,7 +16,7 @@ from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reconcile.act.cordoning import Cordons
-from kafka_rebalance.reconcile.act.judges import MANY, Judges
+from kafka_rebalance.reconcile.act.judges import MANY, Judges, moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
 from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
@@ -100,13 +100,14 @@ class Sending:
     async def _choose(self, running: list[Rebalance], look: Look, *, copying: bool) -> dict[str, Orders]:
         """The calls, as in ``_chosen``; note which copies are held back, if these are chosen."""
         orders = await self._chosen(running, look, copying=copying)
+        many = moves_many_in_dirs(running)
         for rebalance in running:
             found = orders[rebalance.uid]
             if copying:
                 rebalance.assessment = replace(
                     rebalance.assessment, no_room=found.no_room, list_full=found.list_full, at_limit=found.at_limit
                 )
-            rebalance.assessment = await self._judges.log_dirs_judged(rebalance, look.log_dirs)
+            rebalance.assessment = await self._judges.log_dirs_judged(rebalance, look.log_dirs, many=many)
         return orders
 
     async def act(self, running: list[Rebalance], look: Look, info: ClusterInfo) -> bool:

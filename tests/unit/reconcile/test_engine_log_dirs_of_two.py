@@ -1,10 +1,15 @@
 """Two rebalances that move replicas between log dirs, at the same time or one after the other."""
 
+import threading
+
 import pytest
 from tests.unit.reconcile.log_dir_runs import ONE, A, B, C, jbod, only_log_dirs, places
 from tests.unit.reconcile.renamed_resources import Renamed
 
 from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION, REBALANCES, UNDO_ANNOTATION
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile import rounds
+from kafka_rebalance.reconcile.act import judges
 
 
 async def test_one_ends_while_the_other_copies():
@@ -50,3 +55,28 @@ async def test_copies_in_flight_of_a_run_that_was_let_go(then):
         operator.order_another(UNDO_ANNOTATION, operator.engine.rebalances["u-new"].record.run.plan_hash)
         await operator.until_true(lambda: operator.state_of() == "Undone")
     assert places(kafka) == [A] * 6
+
+
+@pytest.mark.parametrize(("many", "apart"), [(100, False), (5, True)])
+async def test_many_together_are_judged_in_a_thread(monkeypatch, many, apart):
+    """Each moves few replicas. With log dirs that have little room, these take long."""
+    kafka = jbod((1, 2), u=[[2]] * 6)
+    kafka.crawling = {ONE, BrokerId(2)}
+    operator, threads = Renamed(kafka), set()
+    monkeypatch.setattr(judges, "_MANY_IN_DIRS", many)
+    for module in (rounds, judges):
+
+        def judged(rebalance, seen, judge=module.with_log_dirs_judged):
+            if rebalance.record.loaded_run is not None and rebalance.record.loaded_run.log_dirs:
+                threads.add(threading.current_thread() is threading.main_thread())
+            return judge(rebalance, seen)
+
+        monkeypatch.setattr(module, "with_log_dirs_judged", judged)
+    only_log_dirs(operator, topics={"include": ["t"]}, brokers={"include": [1]})
+    goals = {"logDirs": {"band": "10%"}}
+    operator.apply_another(topics={"include": ["u"]}, brokers={"include": [2]}, strategy="LogDirs", goals=goals)
+    await operator.until_true(lambda: operator.state == operator.state_of() == "Rebalancing")
+    threads.clear()
+    for _ in range(5):
+        await operator.round()
+    assert threads == {not apart}

@@ -4,7 +4,7 @@ Replaces the moves of an open run when its direction changes; assessments are re
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -24,7 +24,9 @@ from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import LoadedRun
 
 MANY = 1_000
-"""The number of partitions, or of replicas in log dirs, from which they are judged in a thread: some 30 ms."""
+"""The number of partitions from which they are judged in a thread: some 30 ms."""
+_MANY_IN_DIRS = 100
+"""Of replicas in log dirs. With 100 log dirs of a broker that have little room, 100 of them take some 30 ms."""
 
 
 class Judges:
@@ -82,9 +84,9 @@ class Judges:
         judgement = await asyncio.to_thread(_for_long if first else _asked, len(run.moves), question)
         return replace(rebalance.assessment, run=run, judgement=judgement)
 
-    async def log_dirs_judged(self, rebalance: Rebalance, seen: LogDirReading | None) -> Assessment:
-        """The assessment with the log dirs as they were ``seen``; of many replicas, judged in a thread."""
-        if not moves_many_in_dirs(rebalance):
+    async def log_dirs_judged(self, rebalance: Rebalance, seen: LogDirReading | None, *, many: bool) -> Assessment:
+        """The assessment with the log dirs as they were ``seen``, judged in a thread if it is one of ``many``."""
+        if not many or not moves_in_dirs(rebalance):
             return with_log_dirs_judged(rebalance, seen)
         return await asyncio.to_thread(with_log_dirs_judged, rebalance, seen)
 
@@ -95,10 +97,15 @@ class Judges:
         return judge_inputs(rebalance, run, direction, look.observation, restarting, ahead, others)
 
 
-def moves_many_in_dirs(*rebalances: Rebalance) -> bool:
-    """Whether a thread judges the replicas that move between log dirs, because there are many of them."""
+def moves_in_dirs(rebalance: Rebalance) -> bool:
+    """Whether replicas of it move between log dirs, or may."""
+    return rebalance.record.loaded_run is not None and bool(rebalance.record.loaded_run.log_dirs)
+
+
+def moves_many_in_dirs(rebalances: Iterable[Rebalance]) -> bool:
+    """Whether a thread judges the replicas that move between log dirs, because there are many of them together."""
     runs = (rebalance.record.loaded_run for rebalance in rebalances)
-    return sum(len(run.log_dirs) for run in runs if run is not None) >= MANY
+    return sum(len(run.log_dirs) for run in runs if run is not None) >= _MANY_IN_DIRS
 
 
 def _asked(_moves: int, question: Callable[[], Judgement]) -> Judgement:

@@ -91,7 +91,7 @@ class LogDirCalls:
         if seen is None:
             return False
         choose, sent = partial(orders_for_log_dirs, running, seen), False
-        orders = await asyncio.to_thread(choose) if moves_many_in_dirs(*running) else choose()
+        orders = await asyncio.to_thread(choose) if moves_many_in_dirs(running) else choose()
         for rebalance in in_turn:
             found, statuses = orders[rebalance.uid], rebalance.assessment.log_dirs.by_replica
             throttled = throttle.log_dirs_throttled({broker for _, broker in found.asks})
