@@ -244,10 +244,10 @@ class Rounds:
         terminating: dict[str, list[RebalanceView]] = {}
         self._awaited = {}
         if any(r.record.loaded_run is not None or wants_plan(r) for r in rebalances):
+            await self._lifecycle.count_handed_over(rebalances)
             everything = await self._observer.everything()
             await self._selected.read(filter(may_plan, rebalances), everything)
             selected = self._selected.of([r for r in rebalances if may_plan(r)], everything)
-            await self._lifecycle.count_handed_over(rebalances)
             successors, full = successors_of(rebalances)
             for r in rebalances:
                 r.assessment = replace(r.assessment, successor=successors.get(r.uid), full_successor=full.get(r.uid))
@@ -274,10 +274,12 @@ class Rounds:
         return replace(look, log_dirs=await self._log_dirs.read(running))
 
     async def _judge_beforehand(self, running: list[Rebalance], look: Look) -> list[Rebalance]:
+        many = moves_many_in_dirs(running)
+
         async def judge(rebalance: Rebalance) -> None:
             rebalance.assessment = await self._judges.judged_beforehand(rebalance, look)
-            if moves_many_in_dirs(rebalance):
-                rebalance.assessment = await self._judges.log_dirs_judged(rebalance, look.log_dirs)
+            if many:
+                rebalance.assessment = await self._judges.log_dirs_judged(rebalance, look.log_dirs, many=True)
 
         return await self._each(running, "judge", judge)
 
@@ -293,17 +295,16 @@ class Rounds:
 
     async def _decide(self, running: list[Rebalance], look: Look, vitals: Vitals) -> list[Rebalance]:
         """Where each rebalance goes, whether it may start new steps, and the status of its partitions."""
-        now = self._clock.now()
-        opened = opened_of(self.rebalances)
-        unhealthy, partitions = vitals.partitions, look.observation.cluster.partitions
-        moving = frozenset(tp for r in opened for tp in exempt_from_health_gate(r, unhealthy, partitions))
-        block_inputs = BlockInputs(
-            now, vitals, moving, self.throttle.throttles, self._awaited, self.windows, stopped=self.stopped
-        )
+        now, opened = self._clock.now(), opened_of(self.rebalances)
+        health = (vitals.partitions, look.observation.cluster.partitions)
+        moving = frozenset(tp for r in opened for tp in exempt_from_health_gate(r, *health))
+        ruling = (self.throttle.throttles, self._awaited, self.windows)
+        block_inputs = BlockInputs(now, vitals, moving, *ruling, stopped=self.stopped)
+        many_in_dirs = moves_many_in_dirs(running)
 
         async def decide(rebalance: Rebalance) -> None:
             rebalance.assessment = self._judges.in_direction(rebalance, direction_of(rebalance))
-            if not moves_many_in_dirs(rebalance):
+            if not many_in_dirs:  # they were judged beforehand
                 rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
             teardown = teardown_of(rebalance, look.observation, self._observer.sizes.replica_bytes, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)

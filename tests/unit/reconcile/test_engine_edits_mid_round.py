@@ -8,10 +8,12 @@ import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.fakes.stopped_clock import NOON
+from tests.unit.reconcile.renamed_resources import FAST, Renamed
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.kafka.ports import AlterCode
 from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 
 
 class Interrupted(KafkaInMemory):
@@ -275,3 +277,26 @@ async def test_a_deletion_while_kafka_refuses_the_first_call_of_a_partition(monk
     assert operator.engine.figures.problem == ""
     await operator.until_true(lambda: not operator.kube.resources)
     assert kafka.lists("t") == [[1, 2, 3], [1, 2]]
+
+
+async def test_an_ended_one_is_edited_while_handed_over_runs_are_counted(monkeypatch):
+    """It wants a plan from then on. The round goes on."""
+    kafka = KafkaInMemory(range(1, 7), t=[[1, 2, 3]] * 4)
+    operator = Renamed(kafka)
+    operator.apply(throttle=FAST)
+    await operator.until_true(lambda: operator.state in {"NothingToDo", "Succeeded"})
+    operator.apply_another("ended", topics={"include": ["none"]})
+    await operator.until_true(lambda: operator.state_of("ended") in {"NothingToDo", "Succeeded"})
+    operator.edit(brokers={"include": [4, 5, 6]})
+    count, edited = Lifecycle.count_handed_over, []
+
+    async def edit_and_count(lifecycle, rebalances):
+        if not edited:
+            operator._see(operator.kube.edit(REBALANCES, "kafka", "ended", brokers={"include": [6]}))
+            edited.append(True)
+        await count(lifecycle, rebalances)
+
+    monkeypatch.setattr(Lifecycle, "count_handed_over", edit_and_count)
+    await operator.round()
+    assert edited
+    assert not operator.engine._failed_for
