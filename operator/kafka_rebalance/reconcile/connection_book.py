@@ -359,11 +359,10 @@ class ConnectionBook:
         """Whether anything names the cluster for this owner, or may: its server has not answered yet."""
         found = [known for known in self if known.owner == owner]
         if owner.connection:
-            known = next(iter(found), None)
-            about = known.about if known is not None else None
-            if about is None:
+            if not found or (about := found[0].about) is None:
                 return Standing(owner, named=False)
-            return Standing(owner, created=about.creation_timestamp, edited=about.generation > 1)
+            named = found[0].cluster_id in {"", cluster_id} or found[0].kafka != found[0].verified
+            return Standing(owner, named, created=about.creation_timestamp, edited=about.generation > 1)
         return Standing(owner, any(known.named and known.cluster_id in {"", cluster_id} for known in found))
 
     def capacity_of(self, owner: Owner) -> Capacity | None:

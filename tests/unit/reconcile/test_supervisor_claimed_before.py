@@ -302,3 +302,19 @@ class TestRunsThatAreNotProved:
         world.connection("other", "other")
         await world.until(lambda: world.state("other", "prod", CONNECTIONS) == "Connected")
         assert world.owner == {"namespace": "other", "connection": "prod"}
+
+
+@pytest.mark.usefixtures("fake")
+async def test_a_repointed_connection_leaves_the_cluster_to_another(world):
+    """The run of the namespace that claimed it stays open: it does not keep the cluster."""
+    await claimed(world, {"unlimited": True})
+    world.connection(names=["a"])
+    await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+    world.servers["new"] = Cluster([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
+    world.servers["new"].cluster_id = "another"
+    world.edit(CONNECTIONS, "k", "prod", bootstrapServers="new:9092")
+    await world.until(lambda: world.supervisor._engines.get("another") is not None)
+    world.servers["other"] = listener_of(world.real, 9093)
+    world.connection("other", "other")
+    await world.until(lambda: world.state("other", "prod", CONNECTIONS) == "Connected")
+    assert world.state("k", "prod", CONNECTIONS) == "Connected"
