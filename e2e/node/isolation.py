@@ -114,6 +114,16 @@ class Isolation:
             _run("ip", "route", "add", network, "via", NODE_ADDRESS)
 
 
+def memory_counts(pid: int) -> Iterator[Path]:
+    """The files, of cgroups of version 2 and 1, that count the kills in the memory cgroup of a process (oom_kill)."""
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, controllers, group = line.split(":", 2)
+        if controllers == "":
+            yield _CGROUPS / group.lstrip("/") / "memory.events"
+        elif controllers == "memory":
+            yield _CGROUPS / "memory" / group.lstrip("/") / "memory.oom_control"
+
+
 def _refuse_taken_networks() -> None:
     ours = [ipaddress.ip_network(text) for text in (_NETWORK, POD_NETWORK, SERVICE_NETWORK)]
     for line in _run("ip", "-4", "route", "show", "table", "all").splitlines():

@@ -15,6 +15,7 @@ from e2e.bench.helm_build import helm_binary
 from e2e.bench.kube import KubeCluster
 from e2e.bench.operator import LEASE, NAMESPACE
 from e2e.bench.waiting import wait_until
+from e2e.node.isolation import memory_counts
 
 ROOT = Path(__file__).parents[2]
 NAME = "kafka-rebalance-operator"
@@ -113,6 +114,11 @@ class Release:
     def logs(self, *options: str) -> str:
         """The operator's log."""
         return self._kube.kubectl("logs", "-n", NAMESPACE, "-l", PODS, "--tail=-1", *options)
+
+    def kills_by_memory(self) -> int:
+        """How many processes the kernel has killed because the container reached its limit of memory."""
+        (counts,) = [path.read_text() for path in memory_counts(self._process()) if path.exists()]
+        return int(dict(line.split() for line in counts.splitlines())["oom_kill"])
 
     def _process(self) -> int:
         (only,) = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if _runs_operator(path)]

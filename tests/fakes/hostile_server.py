@@ -40,6 +40,7 @@ class HostileServer:
       an empty name, the answer has no topic.
     - ``host``: host of each broker in the answers to Metadata. None is a null host.
     - ``brokers``: number of brokers in the answers to Metadata. All have the port of this server.
+    - ``interface``: address of this machine at which it listens.
     - ``unfinished_mib``: size in MiB of the answer to each request. The announced size is one byte more, and this byte
       is never sent. 0: answers are complete.
 
@@ -48,8 +49,9 @@ class HostileServer:
     name. ``asked`` has the API key of each request received, in order. ``address`` is host:port.
     """
 
-    def __init__(self, *, topic=_NO_TOPIC, host="127.0.0.1", brokers=1, unfinished_mib=0):
+    def __init__(self, *, topic=_NO_TOPIC, host="127.0.0.1", brokers=1, unfinished_mib=0, interface="127.0.0.1"):
         self.topic, self.host, self.brokers, self.unfinished_mib = topic, host, brokers, unfinished_mib
+        self._interface = interface
         self.asked = []
         self.cluster_id = "a-cluster"
         self.throttle_ms = 0
@@ -57,9 +59,9 @@ class HostileServer:
         self.address = ""
 
     async def __aenter__(self):
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, self._interface, 0)
         self._port = self._server.sockets[0].getsockname()[1]
-        self.address = f"127.0.0.1:{self._port}"
+        self.address = f"{self._interface}:{self._port}"
         return self
 
     async def __aexit__(self, *_):
