@@ -238,7 +238,8 @@ def remaining_after(before: Before, value: str | None, ours: frozenset[str]) -> 
     The config is deleted if it was not set before our first change and no other entries were added since. Subtracting
     the last entry would leave an empty dynamic value.
     """
-    left = [item for item in (value or "").split(",") if item and (item not in ours or item in split(before.value))]
+    added = ours - split(before.value)
+    left = [item for item in (value or "").split(",") if item and item not in added]
     if not left and not before.dynamic:
         return None
     return ",".join(left)

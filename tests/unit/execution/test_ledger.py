@@ -15,6 +15,7 @@ from kafka_rebalance.execution.ledger import (
     finished_topics,
     protected,
     remaining_after,
+    split,
     stale_entries,
     strike_entries,
     strike_rates,
@@ -186,6 +187,13 @@ class TestRemainingAfter:
         """If the list was unset before and holds no foreign entries now, the config is deleted, not left empty."""
         found = remaining_after(Before(before, dynamic=before is not None), now, frozenset(ours))
         assert found == left
+
+    def test_of_an_entry_that_is_there_many_times(self, monkeypatch):
+        """A server may show it 8,000 times, beside a long list from before: it is split once."""
+        splits = []
+        monkeypatch.setattr(f"{split.__module__}.split", lambda value: splits.append(value) or split(value))
+        assert remaining_after(Before("9:9", dynamic=True), ",".join(["0:1"] * 100), frozenset({"0:1"})) == ""
+        assert splits == ["9:9"]
 
 
 class TestText:

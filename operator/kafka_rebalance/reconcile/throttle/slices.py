@@ -43,8 +43,9 @@ class Slices:
         self._most = most
         self._done = 0
 
-    async def next(self) -> None:
-        """One more topic or resource is looked at."""
-        self._done += 1
-        if self._done % self._most == 0:
+    async def next(self, weight: int = 1) -> None:
+        """One more topic or resource is looked at. ``weight``: for how many it counts."""
+        self._done += weight
+        if self._done >= self._most:
+            self._done = 0
             await asyncio.sleep(0)

@@ -35,6 +35,8 @@ from kafka_rebalance.reconcile.throttle.slices import MANY, Slices, computed
 
 log = logging.getLogger(__name__)
 
+_CHARACTERS_OF_A_TOPIC = 1_000
+"""Longer lists count for several topics when a slice of the event loop is ended."""
 _DELETED_AFTER_READINGS = 5
 
 
@@ -184,7 +186,7 @@ class TopicLists:
         seen = await self._readings.read(sorted(to_read))
         changes, slices = dict[str, list[ConfigChange]](), Slices()
         for topic in to_read:
-            await slices.next()
+            await slices.next(1 + self._length(topic, seen.get(topic, {})) // _CHARACTERS_OF_A_TOPIC)
             if found := self._to_restore(topic, seen.get(topic, {})):
                 changes[topic] = found
                 for change in found:
@@ -272,6 +274,11 @@ class TopicLists:
             if row.gone:
                 self._reverts.note(self._monotonic(), f"topic {topic}: {len(row.gone)} entries of {name} were removed")
             self._states[topic, name] = row.state
+
+    def _length(self, topic: str, seen: Mapping[str, ConfigValue]) -> int:
+        originals = self._cache.ledger.topics.get(topic, {})
+        texts = [*(read.value for read in seen.values()), *(before.value for before in originals.values())]
+        return sum(len(text or "") for text in texts)
 
     def _to_restore(self, topic: str, seen: Mapping[str, ConfigValue]) -> list[ConfigChange]:
         """What to write so that the lists are as before; nothing once they read so."""

@@ -77,7 +77,7 @@ class TestLogDirs:
 
         monkeypatch.setattr(log_dir_decisions, "judge_replica", judged)
         monkeypatch.setattr(log_dir_calls, "orders_for_log_dirs", chosen)
-        monkeypatch.setattr(judges, "MANY", many)
+        monkeypatch.setattr(judges, "_MANY_IN_DIRS", many)
         kafka = jbod()
         operator = OperatorInMemory(kafka)
         only_log_dirs(operator)
