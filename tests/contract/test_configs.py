@@ -126,19 +126,23 @@ class TestRates:
 
 
 class TestReadAfterWrite:
-    """A read just after a successful write may return the old or the new value: read again before you decide."""
+    """A read just after a successful write may return the new value or an earlier one: read again before you decide.
+
+    Each read may go to another broker, and each follows at its own pace: one was seen that was two values behind.
+    """
 
     async def test_the_new_value_comes(
         self, cluster: KafkaCluster, admin: KafkaAdmin, record_property: Callable[[str, object], None]
     ) -> None:
         create_topics(cluster, {"written": [[1, 2, 3]]})
-        old = 0
+        old, written = 0, [""]
         for number in range(20):
             value = f"0:{number}"
+            written.append(value)
             change = ConfigChange(LEADER_LIST, ConfigOp.SET, value)
             assert await admin.alter_topic_configs({"written": [change]}) == {"written": None}
             seen = await self.read(admin)
-            assert seen in ({"", value} if number == 0 else {f"0:{number - 1}", value})
+            assert seen in written
             old += seen != value
             await until(f"{LEADER_LIST} of {value}", lambda: self.read(admin), lambda now, value=value: now == value)
         record_property("old values read", old)
