@@ -21,7 +21,7 @@ class KnownBound:
 
     def __init__(self) -> None:
         self._largest = 0
-        """The size of the largest reading since topics fail, that before included; 0: none fails."""
+        """The size of the last reading of everything without errors, or of the largest one since then."""
         self._room_to_add = _ALWAYS
         """How much readings of some topics may still add until everything is read again."""
 
@@ -37,11 +37,11 @@ class KnownBound:
         longest are dropped: in ``before``, which this reading becomes, they are the last ones.
         """
         self._room_to_add = _PARTITION * len(found) // 4 + _ALWAYS
-        if not unread:
-            self._largest = 0
-            return {}
         read = _size(found.values())
-        self._largest = max(self._largest or _size(before.values()), read)
+        if not unread:
+            self._largest = read
+            return {}
+        self._largest = max(self._largest, read)
         room = self._largest + self._largest // 4 + _ALWAYS - read
         kept = {tp: state for tp, state in before.items() if tp.topic in unread and tp not in found}
         sizes = Counter[str]()

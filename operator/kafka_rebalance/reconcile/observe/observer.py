@@ -275,7 +275,7 @@ class Observer:
             if tp.topic not in found.errors:
                 self._known.pop(tp, None)
         if self._bound.is_exceeded_by([found[tp] for tp in otherwise], self._known):
-            self.expire()
+            self.expire()  # partitions that are new, or were not asked for, are known from the next reading on
             otherwise = self._known.keys() & otherwise & set(tps)
         self._known.update((tp, found[tp]) for tp in otherwise)
         self._note_changed(missing | otherwise)

@@ -53,6 +53,13 @@ class TestKept:
         bound.kept(topic("a"), {}, {"b"})
         assert bound.kept({}, before, {"a"}) == {}
 
+    def test_what_readings_of_some_topics_added_does_not_count(self):
+        """Only readings of everything are counted for the limit of kept answers."""
+        bound, before = KnownBound(), topic("a", 100)
+        bound.kept(before, {}, ())
+        grown = topic("a", 100, replicas=100)
+        assert bound.kept({}, grown, {"a"}) == {}
+
     def test_the_reading_of_a_small_cluster_stays_although_it_grows(self, monkeypatch):
         monkeypatch.undo()
         bound = KnownBound()
