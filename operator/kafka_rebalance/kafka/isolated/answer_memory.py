@@ -9,6 +9,11 @@ from collections.abc import Mapping
 from kafka_rebalance.kafka.ports import ConfigValue, Reassignment
 from kafka_rebalance.model.topology import PartitionState
 
+MEMORY_FACTOR = 6
+"""The memory of usual answers, divided by the length of their text."""
+REPLICA_BYTES = 360
+"""A replica with its size takes up to 145 bytes, however short the name of its topic is. The log dirs of large clusters
+are read in two halves of the brokers, of which one counts."""
 ERROR_BYTES = 450
 """An error of a topic or broker, without its text."""
 _ROW_BYTES = 300
@@ -21,13 +26,11 @@ _ENTRY_BYTES = 150
 
 def memory_of(value: object) -> int:
     """Bytes that a value of an answer by topic or partition takes, without texts; 0 if its text says enough."""
-    if isinstance(value, PartitionState):
-        lists = len(value.replicas) + len(value.adding) + len(value.removing)
-        return _ROW_BYTES + _IN_LIST_BYTES * lists + sys.getsizeof(value.isr) + _NUMBER_BYTES * len(value.isr)
-    if isinstance(value, Reassignment):
-        lists = len(value.replicas) + len(value.adding) + len(value.removing)
-        return _ROW_BYTES + _IN_LIST_BYTES * lists
+    if isinstance(value, PartitionState | Reassignment):
+        in_lists = len(value.replicas) + len(value.adding) + len(value.removing)
+        in_sync = value.isr if isinstance(value, PartitionState) else ()
+        return _ROW_BYTES + _IN_LIST_BYTES * in_lists + sys.getsizeof(in_sync) + _NUMBER_BYTES * len(in_sync)
     if isinstance(value, Mapping):
-        configs = (one for one in value.values() if isinstance(one, ConfigValue) and one.value is not None)
-        return sum(_ENTRY_BYTES * config.value.count(",") for config in configs if config.value is not None)
+        configs = (one for one in value.values() if isinstance(one, ConfigValue))
+        return sum(_ENTRY_BYTES * (config.value or "").count(",") for config in configs)
     return 0

@@ -1,13 +1,11 @@
 """The bound on the answers of client processes that the operator keeps in memory.
 
 An engine keeps what it has read of its cluster, and the servers of one inline connection may claim 100,000 partitions.
-1 MiB of answers takes about `MEMORY_FACTOR` MiB of memory. This includes the log dirs of large clusters, which are read
-in two halves of the brokers, although only the longer answer counts. The number of inline connections is not limited.
+1 MiB of answers takes about 6 MiB of memory (`answer_memory`). The number of inline connections is not limited.
 """
 
 from collections import Counter
 
-MEMORY_FACTOR = 6
 NAMESPACE_BYTES = 24 * 2**20
 """Of all inline connections of a namespace. 50,000 partitions with three replicas take 11 MiB."""
 TOGETHER_BYTES = 48 * 2**20

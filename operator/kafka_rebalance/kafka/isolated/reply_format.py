@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
-from kafka_rebalance.kafka.isolated.answer_memory import ERROR_BYTES, memory_of
+from kafka_rebalance.kafka.isolated.answer_memory import ERROR_BYTES, MEMORY_FACTOR, REPLICA_BYTES, memory_of
 from kafka_rebalance.kafka.isolated.frames import LONGEST_PIECE, Kind, check_length
-from kafka_rebalance.kafka.isolated.kept_answers import MEMORY_FACTOR
 from kafka_rebalance.kafka.isolated.largest_cluster import check_size
 from kafka_rebalance.kafka.isolated.printable_names import check_names
 from kafka_rebalance.kafka.ports import Answers, KafkaReader, KafkaWriter, LogDir
@@ -30,8 +29,6 @@ ORDERS = frozenset(name for name in vars(KafkaWriter) if not name.startswith("_"
 
 _ROWS_OF_A_PIECE = 1_000
 """Rows in a piece. Reading a piece of partitions takes ten milliseconds."""
-_LEAST_WEIGHT = 60
-"""Bytes. A replica with its size takes up to 145 bytes of memory, however short the name of its topic is."""
 _LONGEST_MESSAGE = 4_000
 _LONGEST_RETRY_SECONDS = 300.0
 _KINDS: dict[str, type[RebalanceError]] = {kind.__name__: kind for kind in (Transient, Permanent, Refused)}
@@ -224,7 +221,7 @@ class ReadAnswer:
             self._weigh(content, sum(map(memory_of, found.values())))
             self._rows.update(found)
             return
-        self._weigh(content, MEMORY_FACTOR * _LEAST_WEIGHT * sum(nested.length(part) for _, part in rows))
+        self._weigh(content, REPLICA_BYTES * sum(nested.length(part) for _, part in rows))
         for key, part in rows:
             alone: dict[Any, Any] = {}
             nested.add(alone, part)

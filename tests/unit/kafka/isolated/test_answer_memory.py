@@ -7,8 +7,8 @@ import pytest
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.list_budget import StoredList
+from kafka_rebalance.kafka.isolated.answer_memory import MEMORY_FACTOR
 from kafka_rebalance.kafka.isolated.frames import Kind
-from kafka_rebalance.kafka.isolated.kept_answers import MEMORY_FACTOR
 from kafka_rebalance.kafka.isolated.reply_format import ReadAnswer, written
 from kafka_rebalance.kafka.ports import Answers, ConfigSource, ConfigValue, Reassignment
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
