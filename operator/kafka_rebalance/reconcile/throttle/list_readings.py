@@ -7,7 +7,7 @@ from kafka_rebalance.execution.list_budget import ListKey, StoredList
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES
 from kafka_rebalance.kafka.ports import Answers, ConfigValue, KafkaReader
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
-from kafka_rebalance.reconcile.throttle.slices import MANY, computed
+from kafka_rebalance.reconcile.throttle.slices import MANY, computed, length_of
 
 _FRESH_SECONDS = 1.0
 """How old the reading may be that an append is measured by; it is the pause between two readings of what is listed."""
@@ -62,8 +62,9 @@ class ListReadings:
         asked = set(topics)
         self.unreadable = (before - asked) | found.errors.keys()
         self._readings = {t: r for t, r in self._readings.items() if t not in asked and now - r.at <= _KNOWN_SECONDS}
-        long = sum(len(one.value or "") for values in found.values() for one in values.values()) > _MANY_CHARACTERS
-        self._readings |= await computed(_readings_of, now, found, many=long or len(found) > MANY)
+        length = length_of(one.value for values in found.values() for one in values.values())
+        many = len(found) > MANY or length > _MANY_CHARACTERS
+        self._readings |= await computed(_readings_of, now, found, many=many)
         return found
 
     def values_of(self, topic: str) -> Mapping[str, ConfigValue] | None:

@@ -31,7 +31,7 @@ from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, origina
 from kafka_rebalance.reconcile.throttle.list_changes import Changes, ListChanges
 from kafka_rebalance.reconcile.throttle.list_readings import ListReadings
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
-from kafka_rebalance.reconcile.throttle.slices import MANY, Slices, computed
+from kafka_rebalance.reconcile.throttle.slices import MANY, Slices, computed, length_of
 
 log = logging.getLogger(__name__)
 
@@ -277,8 +277,7 @@ class TopicLists:
 
     def _length(self, topic: str, seen: Mapping[str, ConfigValue]) -> int:
         originals = self._cache.ledger.topics.get(topic, {})
-        texts = [*(read.value for read in seen.values()), *(before.value for before in originals.values())]
-        return sum(len(text or "") for text in texts)
+        return length_of(read.value for read in seen.values()) + length_of(one.value for one in originals.values())
 
     def _to_restore(self, topic: str, seen: Mapping[str, ConfigValue]) -> list[ConfigChange]:
         """What to write so that the lists are as before; nothing once they read so."""
