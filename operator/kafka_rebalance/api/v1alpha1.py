@@ -164,9 +164,9 @@ class KafkaReassignmentThrottle(ApiModel):
 _Model = TypeVar("_Model", bound=ApiModel)
 
 
-def whole_finalizers(body: Mapping[str, Any]) -> list[str]:
+def whole_finalizers(body: Mapping[str, Any]) -> tuple[str, ...]:
     """All finalizers of an object as the API server returns it; ``ObjectMeta`` has some."""
-    return list(body["metadata"].get("finalizers") or ())
+    return tuple(body["metadata"].get("finalizers") or ())
 
 
 def parse_metadata(body: Mapping[str, Any]) -> ObjectMeta:

@@ -241,8 +241,7 @@ class Rounds:
             rebalance.assessment = replace(rebalance.assessment, queue=queue)
 
         await self._each(rebalances, "open the run", open_planned)
-        terminating: dict[str, list[RebalanceView]] = {}
-        self._awaited = {}
+        terminating, self._awaited = dict[str, list[RebalanceView]](), {}
         if any(r.record.loaded_run is not None or wants_plan(r) for r in rebalances):
             await self._lifecycle.count_handed_over(rebalances)
             everything = await self._observer.everything()
@@ -296,10 +295,11 @@ class Rounds:
     async def _decide(self, running: list[Rebalance], look: Look, vitals: Vitals) -> list[Rebalance]:
         """Where each rebalance goes, whether it may start new steps, and the status of its partitions."""
         now, opened = self._clock.now(), opened_of(self.rebalances)
-        health = (vitals.partitions, look.observation.cluster.partitions)
-        moving = frozenset(tp for r in opened for tp in exempt_from_health_gate(r, *health))
-        ruling = (self.throttle.throttles, self._awaited, self.windows)
-        block_inputs = BlockInputs(now, vitals, moving, *ruling, stopped=self.stopped)
+        unhealthy, partitions = vitals.partitions, look.observation.cluster.partitions
+        moving = frozenset(tp for r in opened for tp in exempt_from_health_gate(r, unhealthy, partitions))
+        block_inputs = BlockInputs(
+            now, vitals, moving, self.throttle.throttles, self._awaited, self.windows, stopped=self.stopped
+        )
         many_in_dirs = moves_many_in_dirs(running)
 
         async def decide(rebalance: Rebalance) -> None:

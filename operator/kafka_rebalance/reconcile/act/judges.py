@@ -86,7 +86,7 @@ class Judges:
 
     async def log_dirs_judged(self, rebalance: Rebalance, seen: LogDirReading | None, *, many: bool) -> Assessment:
         """The assessment with the log dirs as they were ``seen``, judged in a thread if it is one of ``many``."""
-        if not many or not moves_in_dirs(rebalance):
+        if not many or not _moves_in_dirs(rebalance):
             return with_log_dirs_judged(rebalance, seen)
         return await asyncio.to_thread(with_log_dirs_judged, rebalance, seen)
 
@@ -97,15 +97,14 @@ class Judges:
         return judge_inputs(rebalance, run, direction, look.observation, restarting, ahead, others)
 
 
-def moves_in_dirs(rebalance: Rebalance) -> bool:
-    """Whether replicas of it move between log dirs, or may."""
-    return rebalance.record.loaded_run is not None and bool(rebalance.record.loaded_run.log_dirs)
-
-
 def moves_many_in_dirs(rebalances: Iterable[Rebalance]) -> bool:
     """Whether a thread judges the replicas that move between log dirs, because there are many of them together."""
     runs = (rebalance.record.loaded_run for rebalance in rebalances)
     return sum(len(run.log_dirs) for run in runs if run is not None) >= _MANY_IN_DIRS
+
+
+def _moves_in_dirs(rebalance: Rebalance) -> bool:
+    return rebalance.record.loaded_run is not None and bool(rebalance.record.loaded_run.log_dirs)
 
 
 def _asked(_moves: int, question: Callable[[], Judgement]) -> Judgement:

@@ -356,10 +356,10 @@ class Resources:
         Conflict if another writer is faster several times. This is not left to the next round: what made the object
         newer (our own status, for instance) may not wake the engine.
         """
-        where, seen, problem = (plural, about.namespace, about.name), about, None
-        there: Sequence[str] | None = about.finalizers if len(about.finalizers) < MOST_FINALIZERS else None
-        for _ in range(_ATTEMPTS):
-            if there is not None:
+        where, seen, there = (plural, about.namespace, about.name), about, about.finalizers
+        problem = Conflict(f"{about.namespace}/{about.name} has more finalizers than are known")
+        for attempt in range(_ATTEMPTS):
+            if attempt or len(there) < MOST_FINALIZERS:  # all of them are known
                 try:
                     body = await self._kube.patch_finalizers(*where, change(there), seen.resource_version)
                     return _if_same(body, about)
@@ -371,7 +371,7 @@ class Resources:
             seen, there = parse_metadata(body), whole_finalizers(body)
             if seen.deleting is not about.deleting or change(there) == list(there):
                 return body  # decided for what it was, or done already
-        raise problem or Conflict("its finalizers were not read")
+        raise problem
 
 
 def _with_ours(there: Sequence[str]) -> list[str]:

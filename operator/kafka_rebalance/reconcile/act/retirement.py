@@ -128,7 +128,7 @@ class Retirement:
         """Take our finalizer away from these; those of others stay."""
         for resource in resources:
             where = (resource.plural, resource.metadata.namespace, resource.metadata.name)
-            metadata, there = resource.metadata, list(resource.metadata.finalizers)
+            metadata, there = resource.metadata, resource.metadata.finalizers
             known = len(there) < MOST_FINALIZERS
             for attempt in range(1, _ATTEMPTS + 1):
                 if FINALIZER not in there:
