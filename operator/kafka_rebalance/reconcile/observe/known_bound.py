@@ -8,7 +8,9 @@ the operator keeps of answers; so little more may be known.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 _PARTITION = 10
 """A partition without its lists of brokers."""
@@ -24,6 +26,8 @@ class KnownBound:
         """The size of the last reading of everything without errors, or of the largest one since then."""
         self._room_to_add = _ALWAYS
         """How much readings of some topics may still add until everything is read again."""
+        self._room_to_grow = _ALWAYS
+        """How much the lists of known partitions may grow once there is no room to add."""
 
     def kept(
         self,
@@ -36,7 +40,7 @@ class KnownBound:
         With them, a quarter more may be known than the largest reading had. Otherwise topics whose readings have failed
         longest are dropped: in ``before``, which this reading becomes, they are the last ones.
         """
-        self._room_to_add = _PARTITION * len(found) // 4 + _ALWAYS
+        self._room_to_add = self._room_to_grow = _PARTITION * len(found) // 4 + _ALWAYS
         read = _size(found.values())
         if not unread:
             self._largest = read
@@ -64,8 +68,25 @@ class KnownBound:
 
         ``changed``: what one more of them found that is not as in ``before``.
         """
-        self._room_to_add -= _size(changed) - _size(before[state.tp] for state in changed if state.tp in before)
+        self._room_to_add -= _growth(changed, before)
         return self._room_to_add < 0
+
+    def check_growth(
+        self, changed: Collection[PartitionState], before: Mapping[TopicPartition, PartitionState]
+    ) -> None:
+        """Raises Transient("KafkaUnreachable") if known partitions have grown too much since everything was read.
+
+        ``changed``: those that one more reading of some topics found otherwise than in ``before``, when the bound is
+        already exceeded.
+        """
+        self._room_to_grow -= _growth(changed, before)
+        if self._room_to_grow < 0:
+            message = "the brokers describe topics with much longer lists of brokers than before: all are read again"
+            raise Transient(Reason.KAFKA_UNREACHABLE, message)
+
+
+def _growth(changed: Collection[PartitionState], before: Mapping[TopicPartition, PartitionState]) -> int:
+    return _size(changed) - _size(before[state.tp] for state in changed if state.tp in before)
 
 
 def _size(states: Iterable[PartitionState]) -> int:

@@ -269,14 +269,15 @@ class Observer:
         changed = cluster_readings.changed_since
         many = len(found) >= _MANY_DESCRIBED
         otherwise = await asyncio.to_thread(changed, found, self._known) if many else changed(found, self._known)
+        if self._bound.is_exceeded_by([found[tp] for tp in otherwise], self._known):
+            self.expire()  # partitions that are new, or were not asked for, are known from the next reading on
+            otherwise = self._known.keys() & otherwise & set(tps)
+            self._bound.check_growth([found[tp] for tp in otherwise], self._known)
         missing = set(tps) - found.keys()
         self.sizes.note_changed({tp for tp in otherwise if held_by(self._known.get(tp)) != held_by(found[tp])})
         for tp in missing:
             if tp.topic not in found.errors:
                 self._known.pop(tp, None)
-        if self._bound.is_exceeded_by([found[tp] for tp in otherwise], self._known):
-            self.expire()  # partitions that are new, or were not asked for, are known from the next reading on
-            otherwise = self._known.keys() & otherwise & set(tps)
         self._known.update((tp, found[tp]) for tp in otherwise)
         self._note_changed(missing | otherwise)
         cluster_readings.update_unhealthy(self._unhealthy, missing | otherwise, self._known)

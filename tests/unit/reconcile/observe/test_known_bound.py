@@ -148,3 +148,22 @@ async def test_nor_does_one_that_shows_other_partitions_of_a_topic_each_time():
         await observer.look({tp}, {tp}, ClusterInfo("c", {}))
         most = max(most, len(observer.known()))
     assert most <= 300
+
+
+async def test_the_lists_of_known_partitions_do_not_grow_without_end(monkeypatch):
+    """A round reads the topics of some partitions once more before it sends calls for them."""
+    server = Server()
+    observer, longer = Observer(server, server), topic("t1", 100, replicas=100)
+    await observer.everything()
+    look = await observer.look((), (), ClusterInfo("c", {}))
+
+    async def shows(topics=None, listed=None):
+        return Answers(longer if topics else topic("t1"))
+
+    monkeypatch.setattr(server, "describe_partitions", shows)
+    with pytest.raises(Transient, match="all are read again"):
+        await observer.look_again(look, longer)
+    assert observer.known() == topic("t1")
+    assert await observer.everything() == topic("t1")
+    await observer.look_again(look, list(longer)[:1])
+    assert observer.known() != topic("t1")
