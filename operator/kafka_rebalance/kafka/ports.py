@@ -153,6 +153,11 @@ def is_silent(problem: str) -> bool:
     return problem.startswith(("_", "REQUEST_TIMED_OUT"))
 
 
+def is_denied(problem: str) -> bool:
+    """Whether this answer to a change of configs says that it is not permitted: nothing was changed."""
+    return any(code in problem for code in ("AUTHORIZATION_FAILED", "POLICY_VIOLATION"))
+
+
 def disk_space(dirs: Collection[LogDir]) -> DiskSpace | None:
     """That of all log dirs of a broker; None if one of them does not report what is usable."""
     if not dirs or any(log_dir.usable_bytes < 0 for log_dir in dirs):

@@ -3,13 +3,14 @@
 A cordon stops only what Kafka places by itself: explicit assignments still go there, so being empty is proved by
 reading (``closing``). A cordon is in the run's record before it is in Kafka. Nothing is cordoned for a run that may
 start no step, for instance before its approval. After a success the cordon stays, since the broker is about to be
-removed. A rollback removes it, but does not wait for dead brokers: the throttle ledger keeps their cordons
+removed. A broker that does not permit it is taken off the record at once: a cordon that is there later is of others.
+A rollback removes it, but does not wait for dead brokers: the throttle ledger keeps their cordons
 (``throttle.left_cordons``). If a call that sets a cordon got no answer, Kafka may execute it late. Until that time is
 over, the cordon stays on record and is removed again in each round.
 """
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from structlog.contextvars import bound_contextvars
@@ -17,7 +18,7 @@ from structlog.contextvars import bound_contextvars
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.partition_status import Direction
-from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin, is_denied
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.decide.arrival_proof import may_be_executed_late
 from kafka_rebalance.reconcile.decide.direction import direction_of, end_unknown
@@ -67,12 +68,14 @@ class Cordons:
         new = may_begin - done
         if not new:
             return
+        recorded = _cordoned(rebalance)
         try:
             done |= await self._cordon(rebalance, new, of_others)
         except Permanent as error:
             # Without the right to alter brokers a decommission goes on: a cordon is a help, not a condition.
             log.warning("%s: brokers %s are not cordoned: %s", rebalance.name, sorted(new), error.message)
             done |= new
+            await self._record(rebalance, _cordoned(rebalance) - (new - recorded))
         rebalance.memory = replace(rebalance.memory, cordons_done=done)
 
     async def _uncordon(self, rebalance: Rebalance, back: set[BrokerId], of_others: Collection[BrokerId]) -> None:
@@ -85,7 +88,8 @@ class Cordons:
         theirs = {broker for broker, values in found.items() if cordoned_by_others(values.get(CONFIG))}
         done = back.intersection(of_others)
         with bound_contextvars(**rebalance.log_fields):
-            done |= await self._change(found.keys() - theirs - done, ConfigChange(CONFIG, ConfigOp.DELETE))
+            answers = await self._change(found.keys() - theirs - done, ConfigChange(CONFIG, ConfigOp.DELETE))
+        done |= {broker for broker, wrong in answers.items() if wrong is None}
         late = _late_cordons(rebalance.memory, done, self._clock.monotonic())
         await self._record(rebalance, _cordoned(rebalance) - (done - late) - theirs)
         rebalance.memory = replace(rebalance.memory, cordons_done=rebalance.memory.cordons_done - back)
@@ -106,16 +110,19 @@ class Cordons:
         ours |= (brokers & recorded) | brokers.intersection(of_others, found)
         ours -= {broker for broker, values in found.items() if cordoned_by_others(values.get(CONFIG))}
         await self._record(rebalance, recorded | ours)
-        done = set[BrokerId]()
+        done, denied = set[BrokerId](), set[BrokerId]()
         try:
             with bound_contextvars(**rebalance.log_fields):
-                done = await self._change(ours, ConfigChange(CONFIG, ConfigOp.SET, ALL_DIRS))
+                answers = await self._change(ours, ConfigChange(CONFIG, ConfigOp.SET, ALL_DIRS))
+            done = {broker for broker, wrong in answers.items() if wrong is None}
+            denied = {broker for broker, wrong in answers.items() if wrong is not None and is_denied(wrong)}
         finally:
-            unanswered = dict.fromkeys(ours - done, self._clock.monotonic())
+            unanswered = dict.fromkeys(ours - done - denied, self._clock.monotonic())
             known = {**rebalance.memory.cordons_unanswered, **unanswered}
             rebalance.memory = replace(rebalance.memory, cordons_unanswered=known)
-        # Without the permission to read brokers a decommission goes on: a cordon is a help, not a condition.
-        return done | (set(found) - ours) | found.errors.keys()
+        await self._record(rebalance, _cordoned(rebalance) - (denied - recorded))
+        # Without the permission to read or alter brokers a decommission goes on: a cordon is a help, not a condition.
+        return done | denied | (set(found) - ours) | found.errors.keys()
 
     async def _record(self, rebalance: Rebalance, cordoned: Collection[BrokerId]) -> None:
         if rebalance.record.run is None or _cordoned(rebalance) == set(cordoned):
@@ -124,15 +131,15 @@ class Cordons:
         await self._stores.runs.save(run)
         rebalance.record = replace(rebalance.record, run=run)
 
-    async def _change(self, brokers: Collection[BrokerId], change: ConfigChange) -> set[BrokerId]:
-        """The brokers on which the change was made; the next round tries the others again."""
+    async def _change(self, brokers: Collection[BrokerId], change: ConfigChange) -> Mapping[BrokerId, str | None]:
+        """The answer of each broker: None if the change was made."""
         if not brokers:
-            return set()
+            return {}
         answers = await self._admin.alter_broker_configs({broker: [change] for broker in sorted(brokers)})
         for broker, wrong in answers.items():
             if wrong is not None:
                 log.warning("%s of %s on broker %d: %s", change.op, CONFIG, broker, wrong)
-        return {broker for broker, wrong in answers.items() if wrong is None}
+        return answers
 
 
 def _cordoned(rebalance: Rebalance) -> set[BrokerId]:

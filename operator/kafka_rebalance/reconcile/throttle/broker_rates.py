@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import product
 
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.execution.ledger import Before, Ledger, RateRecord, strike_rates, with_rates
+from kafka_rebalance.execution.ledger import Before, Ledger, RateRecord, strike_rates, with_rates, without_denied
 from kafka_rebalance.execution.rate_state import (
     RateAction,
     RateRead,
@@ -31,7 +31,7 @@ from kafka_rebalance.execution.reassignment_throttle import (
     rate_in,
     target_of,
 )
-from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin, is_denied
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.backoff import Backoff
@@ -45,8 +45,6 @@ RateKey = tuple[BrokerId, str]
 Changes = dict[BrokerId, list[ConfigChange]]
 UNCLAIMED = "reassignments in flight that no resource claims yet"
 """The limiting throttle if a rate is not raised because copies of a resource not seen yet may depend on it."""
-_NOT_ALLOWED = ("AUTHORIZATION_FAILED", "POLICY_VIOLATION")
-"""What is in the answer of a broker that does not let us change its configs."""
 _ORIGINALS_SECONDS = 30.0
 """How long the rates of a broker without a ledger row are taken as read."""
 
@@ -65,6 +63,10 @@ class BrokerRates:
         self._originals: dict[BrokerId, tuple[float, Mapping[str, Before]]] = {}
         """What was read of brokers before they had a ledger row, and when."""
         self._states: dict[RateKey, RateState] = {}
+        self._unsent: dict[RateKey, frozenset[int]] = {}
+        """Rates that are on record, and that no call has asked for yet."""
+        self._denied: dict[RateKey, int] = {}
+        """Those of them that a broker did not let us set."""
         self._started_at = monotonic()
         self._not_allowed: dict[BrokerId, str] = {}
         """The answers of brokers that refuse any change of their rates."""
@@ -105,13 +107,15 @@ class BrokerRates:
         return bool(self._wanted.asked(*key)) and (limited or not self._denies(key[0]))
 
     def ledger_to_write(self) -> Ledger:
-        """The ledger with a row for each rate that is to be set."""
-        rows = {}
+        """The ledger with a row for each rate that is to be set, as soon as it is tried."""
+        rows, due = {}, set(self._backoff.due({broker for broker, _ in self.targets}))
         for key, target in self.targets.items():
-            if target.rate is not None:
-                row = self._cache.ledger.rate(*key) or RateRecord(self._originals[key[0]][1][key[1]])
+            row = self._cache.ledger.rate(*key)
+            if target.rate is not None and (row is not None or key[0] in due):
+                row = row or RateRecord(self._originals[key[0]][1][key[1]])
                 asked, claims = self._wanted.asked(*key), self._wanted.claims.get(key[0], frozenset())
                 rows[key] = row_to_write(row, target.rate, self._state(key), asked, claims)
+                self._unsent[key] = self._unsent.get(key, frozenset()) | (rows[key].possibly_ours - row.possibly_ours)
         return with_rates(self._cache.ledger, rows)
 
     async def write(self, alive: Collection[BrokerId]) -> None:
@@ -122,7 +126,13 @@ class BrokerRates:
                 rate = self._rate_on_record((broker, name))
                 if self._state((broker, name)).must_write(rate):
                     changes.setdefault(broker, []).append(ConfigChange(name, ConfigOp.SET, str(rate)))
-        await self._alter(changes, restoring=False)
+        self._denied = {}
+        try:
+            await self._alter(changes, restoring=False)
+        finally:
+            if self._denied:
+                # What others set since is not ours, whoever restores from the ledger later.
+                await self._cache.save(without_denied(self._cache.ledger, self._denied))
 
     async def read_back(self, alive: Collection[BrokerId], *, all_brokers: bool) -> None:
         """Read the claimed rates: of all brokers, or only of those where an unexpected value was read once."""
@@ -219,6 +229,7 @@ class BrokerRates:
         """Nothing of ours is on the others. A server may show other brokers in each round."""
         self._states = {key: state for key, state in self._states.items() if key[0] in brokers}
         self._originals = {broker: read for broker, read in self._originals.items() if broker in brokers}
+        self._unsent = {key: rates for key, rates in self._unsent.items() if key[0] in brokers}
         self._not_allowed = {broker: answer for broker, answer in self._not_allowed.items() if broker in brokers}
         self._unreadable = {broker: answer for broker, answer in self._unreadable.items() if broker in brokers}
         self._backoff.forget_all_but(brokers)
@@ -259,6 +270,8 @@ class BrokerRates:
         return row.intended if row is not None and self._wanted.asked(*key) else None
 
     def _lacks(self, key: RateKey) -> bool:
+        if self._cache.ledger.rate(*key) is None:
+            return key in self.targets and self.targets[key].rate is not None
         return self._state(key).lacks(self._rate_on_record(key))
 
     async def _read_originals(self, brokers: Iterable[BrokerId]) -> None:
@@ -311,12 +324,16 @@ class BrokerRates:
             what = f"throttle rate not {'restored' if restoring else 'set'} yet: {problem}"
             self._note_answer(broker, None if problem is None else what)
             self._not_allowed.pop(broker, None)
-            if problem is not None and any(code in problem for code in _NOT_ALLOWED):
+            denied = problem is not None and is_denied(problem)
+            if problem is not None and denied:
                 self._not_allowed[broker] = problem  # nothing was written, and nothing will be
-                continue
             for change in sent:
-                rate = None if restoring else int(change.value)
-                self._next((broker, change.name), RateWritten(rate, accepted=problem is None))
+                key, rate = (broker, change.name), None if restoring else int(change.value)
+                if rate is not None and rate in self._unsent.get(key, ()):
+                    self._unsent[key] -= {rate}
+                    self._denied |= {key: rate} if denied else {}
+                if not denied:
+                    self._next(key, RateWritten(rate, accepted=problem is None))
 
     def _note_answer(self, broker: BrokerId, problem: str | None) -> None:
         if problem is None:

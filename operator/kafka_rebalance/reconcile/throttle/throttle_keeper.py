@@ -130,7 +130,7 @@ class ThrottleKeeper:
 
     def _appendable(self, wanted: Entries, foreign: Collection[TopicPartition]) -> tuple[Entries, Ledger]:
         """The wanted entries for which the lists have room, and the ledger to save before they are appended."""
-        known = {topic: lists for topic, lists in wanted.items() if self._lists.is_read(topic)}
+        known = self._lists.ready(wanted)
         appendable, self.left_out = fitting(known, self.list_budget, foreign)
         unread = {topic: lists for topic, lists in wanted.items() if topic not in known}
         self._entries = {**appendable, **self._lists.on_record(unread)}

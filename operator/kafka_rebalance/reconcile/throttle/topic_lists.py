@@ -26,7 +26,8 @@ from kafka_rebalance.execution.ledger import (
 from kafka_rebalance.execution.list_budget import ListKey, StoredList, longest_part
 from kafka_rebalance.execution.list_state import WILDCARD, ListState, RestoredList
 from kafka_rebalance.execution.reassignment_throttle import Entries
-from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin, is_denied
+from kafka_rebalance.reconcile.act.backoff import Backoff
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, originals
 from kafka_rebalance.reconcile.throttle.list_changes import Changes, ListChanges
 from kafka_rebalance.reconcile.throttle.list_readings import ListReadings
@@ -59,6 +60,10 @@ class TopicLists:
         self._readings = ListReadings(admin, cache, monotonic)
         self._changes = ListChanges(admin, cache, monotonic)
         self._states: dict[ListKey, ListState] = {}
+        self._unsent: dict[ListKey, frozenset[str]] = {}
+        """Entries that are on record, and that no call has appended yet."""
+        self._backoff = Backoff[str](monotonic)
+        """Of topics whose lists we may not change."""
         self._reads_restored: set[str] = set()
         """Topics that read as before us, and wait until no append of ours may be late."""
         self._restored: dict[ListKey, RestoredList] = {}
@@ -88,6 +93,12 @@ class TopicLists:
     def is_read(self, topic: str) -> bool:
         """Whether the last reading of the topic's lists succeeded. Without it, their free room is not known."""
         return self._readings.values_of(topic) is not None
+
+    def ready(self, wanted: Entries) -> Entries:
+        """Those that may be appended now: their lists were read, and not denied a moment ago."""
+        self._backoff.forget_all_but(wanted)
+        due = set(self._backoff.due(wanted))
+        return {topic: lists for topic, lists in wanted.items() if topic in due and self.is_read(topic)}
 
     def on_record(self, entries: Entries) -> Entries:
         """Those of the entries that are in the ledger: they stay, listed or not."""
@@ -121,6 +132,10 @@ class TopicLists:
         if covers_entries(ledger, entries):
             return ledger
         new = [topic for topic, lists in entries.items() if not set(lists) <= set(ledger.topics.get(topic, {}))]
+        for topic, lists in entries.items():
+            for name, items in lists.items():
+                if unsent := items - ledger.listed(topic, name):
+                    self._unsent[topic, name] = self._unsent.get((topic, name), frozenset()) | unsent
         now = self._monotonic()
         self._restored = {key: restored for key, restored in self._restored.items() if restored.is_recent(now)}
         return with_entries(ledger, entries, {topic: self._originals(topic) for topic in new})
@@ -128,6 +143,7 @@ class TopicLists:
     async def append(self, entries: Entries) -> None:
         """Append the entries that are in the ledger and not listed."""
         changes: dict[str, list[ConfigChange]] = {}
+        before_append, unsent = dict[ListKey, ListState](), dict[ListKey, frozenset[str]]()
         slices = Slices()
         for topic, lists in entries.items():
             await slices.next()
@@ -142,14 +158,28 @@ class TopicLists:
                         state, listed=items, unsure=frozenset()
                     )  # the wildcard covers them
                 elif missing:
+                    before_append[topic, name] = state
+                    unsent[topic, name] = missing & self._unsent.pop((topic, name), frozenset())
                     self._states[topic, name] = state.before_append(missing)
                     changes.setdefault(topic, []).append(_change(name, ConfigOp.APPEND, missing))
         self._reads_restored -= changes.keys()
-        for topic in await self._alter(changes, "listed"):
+        never_listed = dict[ListKey, frozenset[str]]()
+        for topic, problem in (await self._alter(changes, "listed")).items():
             await slices.next()
+            denied = problem is not None and is_denied(problem)
+            if denied:
+                self._backoff.failed(topic)
+            elif problem is None:
+                self._backoff.succeeded(topic)
             for change in changes[topic]:
                 key = (topic, change.name)
-                self._states[key] = self._state(key).after_append(split(change.value))
+                if denied:
+                    self._states[key], never_listed[key] = before_append[key], unsent[key]
+                elif problem is None:
+                    self._states[key] = self._state(key).after_append(split(change.value))
+        if never_listed:
+            # What others list since is not ours, whoever restores from the ledger later.
+            await self._cache.save(strike_entries(self._cache.ledger, never_listed))
 
     async def subtract(self, keep: Entries) -> None:
         """Take out what is no longer wanted, from the lists of topics that still have wanted entries."""
@@ -193,7 +223,8 @@ class TopicLists:
                     state = self._state((topic, change.name))
                     self._states[topic, change.name] = state.before_removal(state.listed)
         self._reads_restored |= (seen.keys() & to_read) - changes.keys()
-        refused = changes.keys() - set(await self._alter(changes, "restored"))
+        answers = await self._alter(changes, "restored")
+        refused = {topic for topic, problem in answers.items() if problem is not None}
         self._states = {key: state for key, state in self._states.items() if key[0] not in to_read - refused}
         absent = to_read - seen.keys() - seen.errors.keys()
         self._absent = Counter({topic: self._absent[topic] + 1 for topic in absent})
@@ -237,10 +268,11 @@ class TopicLists:
             self._cache.solved(f"topic {topic}")
             for name, before in ledger.topics.get(topic, {}).items():
                 self._restored[topic, name] = RestoredList(now, before, ledger.listed(topic, name))
+                self._unsent.pop((topic, name), None)
         await self._cache.save(strike_topics(ledger, topics))
 
-    async def _alter(self, changes: Changes, done: str) -> list[str]:
-        """Send these changes; the topics whose changes were accepted."""
+    async def _alter(self, changes: Changes, done: str) -> dict[str, str | None]:
+        """Send these changes; the answer of each topic, None if it was accepted."""
         answers = await self._changes.send(changes, self.stored)
         slices = Slices()
         for topic, problem in answers.items():
@@ -249,7 +281,7 @@ class TopicLists:
                 self._cache.solved(f"topic {topic}")
             else:
                 self._cache.note(f"topic {topic}", f"throttled replicas not {done} yet: {problem}")
-        return [topic for topic, problem in answers.items() if problem is None]
+        return answers
 
     def _taken(self, key: ListKey, read: ConfigValue, wanted: frozenset[str]) -> _Taken:
         topic, name = key

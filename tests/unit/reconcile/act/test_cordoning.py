@@ -32,7 +32,7 @@ class Cluster:
     def __init__(self, **brokers):
         self.values = {BrokerId(int(name[1:])): value for name, value in brokers.items()}
         self.happened = []
-        self.refuses = None
+        self.refuses, self.denied = None, {}
 
     async def broker_configs(self, brokers, names):
         if self.refuses:
@@ -44,8 +44,11 @@ class Cluster:
             assert change.name == CONFIG
             self.happened.append((change.op, broker, change.value))
             set_now = ConfigValue(change.value, ConfigSource.DYNAMIC_BROKER)
-            self.values[broker] = set_now if change.op is ConfigOp.SET else UNSET
-        return dict.fromkeys(changes)
+            if isinstance(self.denied.get(broker), Permanent):
+                raise self.denied[broker]
+            if broker not in self.denied:
+                self.values[broker] = set_now if change.op is ConfigOp.SET else UNSET
+        return {broker: self.denied.get(broker) for broker in changes}
 
     async def save(self, run):
         self.happened.append(("record", run.cordoned))
@@ -136,6 +139,30 @@ async def test_without_the_right_to_it_a_decommission_goes_on():
     cluster.refuses = Permanent("KafkaAuthorizationFailed", "no")
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert mine.record.run.cordoned == ()
+
+
+@pytest.mark.parametrize(
+    "answer", ["CLUSTER_AUTHORIZATION_FAILED: no", Permanent("KafkaAuthorizationFailed", "no")], ids=["answer", "error"]
+)
+async def test_what_kafka_does_not_permit_is_not_on_record(answer):
+    """The run, or another owner of the cluster, would remove a cordon that somebody else sets later."""
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance()
+    cluster.denied = {FOUR: answer, FIVE: answer}
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert mine.record.run.cordoned == ()
+    assert cluster.happened[-1] == ("record", ())
+    cluster.values, cluster.denied = {FOUR: OURS, FIVE: OURS}, {}
+    recorded(mine, run=replace(mine.record.run, undo=True))
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert cluster.values == {FOUR: OURS, FIVE: OURS}
+
+
+async def test_a_cordon_from_before_stays_on_record_although_it_may_not_be_set_again():
+    """It may be there."""
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance([4])
+    cluster.denied = dict.fromkeys([FOUR, FIVE], "CLUSTER_AUTHORIZATION_FAILED: no")
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert mine.record.run.cordoned == (FOUR,)
 
 
 class TestHeldBack:

@@ -174,6 +174,35 @@ class TestNotAllowed:
         cluster.ticks(claim(), count=20)
         assert cluster.keeper.not_allowed() == ""
 
+    def test_nothing_is_on_record_that_somebody_else_may_set(self, cluster):
+        """Another owner of the cluster, with other rights, would restore it: a rate of others would be lost."""
+        carry_out = cluster.kafka._apply
+        cluster.kafka.refusing, cluster.kafka.refusal = {ONE, TWO}, "CLUSTER_AUTHORIZATION_FAILED: no"
+        cluster.kafka._apply = lambda w, ops: "TOPIC_AUTHORIZATION_FAILED" if w == "t" else carry_out(w, ops)
+        for _ in range(10):
+            assert cluster.tick(claim()) == {("t", "0:1"), ("t", "0:2")}
+            recorded = ledger_from_json(cluster.records.kept)
+            assert not recorded.brokers
+            assert not any(recorded.listed("t", name) for name in (LEADER_LIST, FOLLOWER_LIST))
+        theirs = {(ONE, LEADER_RATE): "50", (TWO, FOLLOWER_RATE): "7", ("t", LEADER_LIST): "0:1"}
+        cluster.kafka.values |= theirs
+        cluster.kafka.refusing, cluster.kafka._apply = set(), carry_out
+        cluster.restart()
+        cluster.ticks({}, count=LATE_TICKS)
+        assert cluster.kafka.values == theirs
+        assert cluster.keeper.ledger_empty
+
+    def test_what_others_set_meanwhile_counts_when_the_right_is_there(self, cluster):
+        """It is what was there before us."""
+        cluster.kafka.refusing, cluster.kafka.refusal = {ONE, TWO}, "CLUSTER_AUTHORIZATION_FAILED: no"
+        cluster.ticks(claim())
+        cluster.kafka.values[ONE, LEADER_RATE] = "300"
+        cluster.kafka.refusing = set()
+        cluster.ticks(claim(), count=LATE_TICKS)
+        assert cluster.kafka.rates(ONE) == ("350", "40")
+        cluster.ticks({}, count=LATE_TICKS)
+        assert cluster.kafka.values == {(ONE, LEADER_RATE): "300"}
+
     def test_at_full_speed_it_does_not_matter(self, cluster):
         """The way out: nothing has to be set, and the copy may start."""
         cluster.kafka.refusing, cluster.kafka.refusal = {ONE, TWO}, "CLUSTER_AUTHORIZATION_FAILED: no"
