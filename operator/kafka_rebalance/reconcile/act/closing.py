@@ -87,9 +87,10 @@ class Closing:
         too_large = assessment.teardown.barrier is RollbackBarrier.TOO_LARGE
         if rebalance.record.loaded_run is None or rebalance.memory.planning is not None or too_large:
             return assessment
+        proved = self._proved(rebalance)  # also while cordons are waited for: everything is read again meanwhile
         if assessment.replanning is None and (end_unknown(rebalance) or not self._uncordoned(rebalance, info)):
             return assessment
-        if not self._proved(rebalance):
+        if not proved:
             return assessment
         async with self._lifecycle.problems_of(rebalance, "finish"):
             if going_back(rebalance):

@@ -50,6 +50,19 @@ class Closed:
         return drain and drain.empty
 
 
+async def test_everything_is_read_again_while_a_cordon_is_waited_for():
+    """After a restart both waits end in the same round: a late call that was carried out meanwhile has to be seen."""
+    closed, readings = Closed(), []
+    run = replace(closed.rebalance.record.run, cordoned=(BrokerId(4),), started_at=NOON, undo=True)
+    recorded(closed.rebalance, run=run)
+    closed.rebalance.memory = replace(closed.rebalance.memory, unanswered_at=closed.clock.monotonic())
+    closed.closing._read_again = lambda: readings.append(closed.clock.at)
+    for _ in range(3):
+        assert await closed.empty(seconds=3) is None
+    assert len(readings) == 3
+    assert closed.rebalance.record.run.open
+
+
 class TestDrained:
     async def test_two_readings_some_time_apart(self):
         """One reading proves nothing: another tool may be about to place a replica there."""
