@@ -108,10 +108,15 @@ def claims_of(
         own, asked = _own_rates(throttle_asked_for(rebalance), shared)
         orders = submitted.get(desired.uid, {})
         mine = {*partitions_to_read(assessment), *orders}
+        if rebalance.held_by is not None:
+            # What it has not begun to move itself, others are moving.
+            theirs = mine - rebalance.record.origins.keys() - orders.keys()
+            foreign = {**foreign, **{tp: cluster.partitions[tp] for tp in theirs if tp in cluster.partitions}}
+            mine -= theirs
         for other in ahead_of(rebalance, rebalances):
-            theirs = other.record.loaded_run.partitions if other.record.loaded_run is not None else ()
+            of_other = other.record.loaded_run.partitions if other.record.loaded_run is not None else ()
             left = left_alone(other)
-            mine = {tp for tp in mine if tp not in theirs or tp in left}
+            mine = {tp for tp in mine if tp not in of_other or tp in left}
         states = [(tp, cluster.partitions[tp]) for tp in sorted(mine) if tp in cluster.partitions]
         # A plan without copies names no brokers. If others move one of its partitions, a step may copy all the same.
         brokers = opened.brokers | _copying(states, orders)

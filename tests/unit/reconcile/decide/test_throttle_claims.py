@@ -286,10 +286,21 @@ class TestClaims:
         asked = {"leaderRate": 5, "followerRate": 5, "logDirRate": 5}
         refused = found(running(0, throttle=asked), log_dirs=COPYING)
         refused.refusal = Refused(Reason.CONNECTION_NOT_PERMITTED, "no")
+        recorded(refused, origins={FLYING.tp: None})
         claims = self.claims(refused)
         defaults = [Rates(DEFAULT_RATE, DEFAULT_RATE), Rates(log_dirs=DEFAULT_RATE)]
         assert [(claim.rates, claim.asked) for claim in claims.values()] == [(rates, False) for rates in defaults]
         assert self.claims(refused, ruling=throttle(leaderRate=9))["KafkaRebalance kafka/r"].rates == Rates()
+
+    def test_nor_does_it_claim_what_others_move(self):
+        """Partitions of its plan that it has not begun to move. The throttle of the cluster applies to them."""
+        refused = running(0, 1, block=StepBlock(Reason.CONNECTION_NOT_PERMITTED, "no"))
+        refused.refusal = Refused(Reason.CONNECTION_NOT_PERMITTED, "no")
+        assert self.claims(refused) == {}
+        assert set(self.claims(refused, ruling=throttle(leaderRate=9))) == {"KafkaReassignmentThrottle kafka/limits"}
+        recorded(refused, origins={FLYING.tp: None})
+        claims = self.claims(refused, seen=[FLYING, replace(FLYING, tp=TopicPartition("t", 1))])
+        assert claims["KafkaRebalance kafka/r"].entries == sides({"0:1", "0:2", "0:3"}, {"0:3"})
 
     def test_nobody_is_relieved_where_the_destination_is_not_throttled(self):
         """An override removes its limit: without the leaders' side the copy would run at full speed."""
