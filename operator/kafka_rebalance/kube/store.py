@@ -231,6 +231,8 @@ class RunStore:
         self.handovers = 0
         """Changes when the write of a run that was handed over to another resource begins, and when it ends: a list
         that was asked for before may be without it."""
+        self._doubted: dict[str, str] = {}
+        """By uid, the runs that may have started in another cluster, as far as this process has found out."""
 
     async def load(self, uid: str) -> Run | None:
         """None if the resource never had one."""
@@ -239,6 +241,8 @@ class RunStore:
 
     async def save(self, run: Run, check: Callable[[], None] = lambda: None) -> None:
         """Create or replace in one write. ``check`` raises if what another has written by now must not be replaced."""
+        if self.is_outdated(run):  # what was read before must not prove it again
+            run = run.doubted
         name = object_name(self._KIND, run.uid)
         labels = {KIND_LABEL: self._KIND, UID_LABEL: run.uid}
         handed_over = run.successor is not None
@@ -248,8 +252,25 @@ class RunStore:
         finally:
             self.handovers += handed_over
 
+    async def doubt(self, run: Run) -> None:
+        """Record that the run may have started in another cluster. It is ``unproved`` until ``prove``."""
+        self._doubted[run.uid] = run.run_id
+        now = await self.load(run.uid)
+        if now is not None and now.run_id == run.run_id:
+            await self.save(now.doubted)
+
+    async def prove(self, run: Run) -> None:
+        """Record that an ``unproved`` run is continued with permission. Saves the run."""
+        self._doubted.pop(run.uid, None)
+        await self.save(run)
+
+    def is_outdated(self, run: Run) -> bool:
+        """Whether the run has been doubted since it was read."""
+        return self._doubted.get(run.uid) == run.run_id and run != run.doubted
+
     async def delete(self, uid: str) -> None:
         """No error if there is none."""
+        self._doubted.pop(uid, None)
         name = object_name(self._KIND, uid)
         self._writes.forget(name)
         await self._kube.delete_config_map(name)

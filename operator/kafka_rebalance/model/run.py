@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
+from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 
 
@@ -72,6 +73,7 @@ class Run:
     leads to before that, unless this one has sent something when it ends. ``disk_peak``: where disks are a load goal
     and the run has succeeded, the highest use of a broker at its end, in percent of its share; None: not measured.
     ``unproved``: another owner has got the cluster, and the run may have started at a server that only claimed its id.
+    ``owner``: whose connection its last plan was made with; None: not known, as of an earlier version.
     """
 
     uid: str
@@ -92,6 +94,13 @@ class Run:
     last_success: "Run | None" = None
     disk_peak: int | None = None
     unproved: bool = False
+    owner: Owner | None = None
+
+    @property
+    def doubted(self) -> "Run":
+        """The run as it is on record if it may have started in another cluster: ``unproved``, and without cordons."""
+        last = self.last_success and replace(self.last_success, cordoned=(), unproved=True)
+        return replace(self, cordoned=(), unproved=True, last_success=last)
 
     @property
     def to_undo(self) -> "Run":

@@ -20,7 +20,7 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.credential_rotation import Source
 from kafka_rebalance.model.ownership import Binding, Owner
-from kafka_rebalance.reconcile.decide.cluster_ownership import Standing
+from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, owner_of
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.report.connection_report import ConnectionState
 from kafka_rebalance.reconcile.report.sampling_report import SamplingState
@@ -282,10 +282,8 @@ class ConnectionBook:
 
     def of(self, source: KafkaSource, namespace: str) -> NamedConnection:
         """What a resource of this namespace names; entered if it is new."""
-        named = source.named
-        if isinstance(named, Kafka):
-            return self._entered(NamedConnection(Owner(namespace), named))
-        return self.of_owner(Owner(named.namespace or namespace, named.name))
+        inline = source.named if isinstance(source.named, Kafka) else None
+        return self._entered(NamedConnection(owner_of(source, namespace), inline))
 
     def of_owner(self, owner: Owner) -> NamedConnection:
         """That of a KafkaConnection, which may not exist."""

@@ -12,7 +12,7 @@ from tests.fakes.stopped_clock import NOON
 from tests.unit.reconcile.test_supervisor_collisions import follow
 from tests.unit.reconcile.test_supervisor_cordons import Cordoning
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS, FINALIZER, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, FINALIZER, REBALANCES, UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.ledger import Ledger
 from kafka_rebalance.execution.ledger_json import ledger_to_json
@@ -188,6 +188,39 @@ class TestReassignments:
         await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
         await world.deleted("evil")
         assert world.real.flying == set()
+
+
+class TestRunsThatHaveEnded:
+    """At the other server, before the KafkaConnection was created. Their resource may use the cluster since."""
+
+    @pytest.fixture
+    async def succeeded(self, world, fake):
+        fake.slow = set()
+        world.real.values = {(ONE, CONFIG): "*"}
+        world.create("evil", "evil", brokers={"decommission": [1]}, throttle={"unlimited": True})
+        world.see("evil")
+        await world.until(lambda: world.state("evil") == "Succeeded")
+        world.connection(names=["evil"])
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        world.edit(REBALANCES, "evil", "r", kafka=REF | {"bootstrapServers": None})
+        return world
+
+    async def test_are_not_undone(self, succeeded):
+        """The lists from before were those of the other cluster."""
+        world, lists = succeeded, succeeded.real.lists("own")
+        (run,) = await RunStore(world.kube).list_all()
+        body = world.kube.resources[REBALANCES, "evil", "r"]
+        body["metadata"].setdefault("annotations", {})[UNDO_ANNOTATION] = run.plan_hash
+        world.supervisor.rebalance_seen(body, deleted=False)
+        await world.until(lambda: "another cluster with the same id" in world.ready("evil")[1])
+        assert (world.real.lists("own"), world.real.values) == (lists, {(ONE, CONFIG): "*"})
+
+    async def test_leave_the_cordons_of_the_cluster(self, succeeded):
+        """The next plan has other brokers."""
+        world = succeeded
+        world.edit(REBALANCES, "evil", "r", brokers={"include": [1, 2, 3, 4]}, topics={"include": ["own"]})
+        await world.until(lambda: world.state("evil") == "NothingToDo")
+        assert world.real.values == {(ONE, CONFIG): "*"}
 
 
 class TestThrottlesOfTheCluster:

@@ -19,6 +19,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.claimed_server import Claimed
 from kafka_rebalance.reconcile.act.cluster_ledgers import ClusterLedgers
 from kafka_rebalance.reconcile.act.cluster_work import Work
+from kafka_rebalance.reconcile.act.doubtful_runs import doubt_runs
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.retention import abandoned
 from kafka_rebalance.reconcile.decide.cluster_identity import (
@@ -123,7 +124,7 @@ class ClusterOwners:
                 running = False
                 continue
             if holder is None or not (holder.proved and (followed or server.servers <= holder.binding.servers)):
-                await self._doubt(cluster_id)
+                await doubt_runs(self._stores.runs, cluster_id, claimant.owner)
             await self._bindings.save(mine, most=most)
             return mine
 
@@ -345,18 +346,6 @@ class ClusterOwners:
             )
             found = True
         return found
-
-    async def _doubt(self, cluster_id: str) -> None:
-        """Runs that are open or handed over may have started in another cluster. They must not change this one.
-
-        They lose their cordons on record, and are ``unproved`` until a resource continues them with permission.
-        """
-        for run in await self._stores.runs.list_all():
-            if run.cluster_id == cluster_id and (run.open or run.successor) and (run.cordoned or not run.unproved):
-                await self._stores.runs.save(replace(run, cordoned=(), unproved=True))
-                if run.cordoned:
-                    which = f"{run.namespace}/{run.name}", ", ".join(map(str, run.cordoned))
-                    log.warning("%s: its cluster has another owner; brokers %s stay cordoned", *which)
 
 
 def _holder(binding: Binding, claimant: Standing, server: Claimed, standing_of: StandingOf) -> _Holder:

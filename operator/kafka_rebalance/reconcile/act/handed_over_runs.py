@@ -84,10 +84,15 @@ class HandedOverRuns:
         started = min((run.started_at for run in taken if run.started_at is not None), default=None)
         cordoned = tuple(sorted({*taken[0].cordoned, *await self.own_cordons(desired.uid)}))
         run = replace(run, started_at=started, last_success=None, cordoned=cordoned)
+        if any(one.unproved for one in taken):
+            run = run.doubted
         await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
         await self._stores.origins.replace(desired.uid, run.run_id, ())  # a record, even if there are no origins
         await self._stores.origins.append(desired.uid, run.run_id, origins)
         await self._stores.runs.save(run)
+        if any(map(self._stores.runs.is_outdated, taken)):  # the cluster has got another owner meanwhile
+            run = run.doubted
+            await self._stores.runs.doubt(run)
         await self.use_up(taken)
         return run
 

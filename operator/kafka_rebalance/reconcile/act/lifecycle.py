@@ -236,6 +236,11 @@ class Lifecycle(RunRecords):
         if before is None or not await self._resources.undo_stands(rebalance):
             return
         sent = before.to_undo
+        if sent.unproved:
+            message = (
+                f"the run with plan {sent.plan_hash} may have moved partitions of another cluster with the same id"
+            )
+            raise Refused(Reason.NOTHING_TO_UNDO, message)
         origins = await self._stores.origins.load(rebalance.uid, sent.run_id)
         if origins is None and sent.started_at is not None:
             message = f"the origins of plan {sent.plan_hash} are no longer stored: there is nothing to go back to"

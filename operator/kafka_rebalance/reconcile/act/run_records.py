@@ -77,7 +77,8 @@ class RunRecords(Problems):
         """Whether the record is read. The annotation of a resource counts only in one Kafka cluster."""
         run = rebalance.record.run
         elsewhere = run is not None and run.restored and self._cluster_id not in {"", run.cluster_id}
-        return rebalance.record.was_read and not elsewhere
+        outdated = run is not None and self._stores.runs.is_outdated(run)
+        return rebalance.record.was_read and not elsewhere and not outdated
 
     async def inheritance(self, uid: str) -> list[Run]:
         """The runs that were handed over to the resource since its own was planned, the oldest first."""
@@ -105,7 +106,7 @@ class RunRecords(Problems):
         if rebalance.record.loaded_run is None:
             opened = await self._loaded(run if not run.unproved else replace(run, unproved=False))
             if run.unproved:  # its resource may use the cluster, whichever server it started at
-                await self._stores.runs.save(opened.run)
+                await self._stores.runs.prove(opened.run)
             rebalance.record = replace(rebalance.record, run=opened.run, loaded_run=opened, origins=opened.origins)
             if run.started:
                 self.note_unanswered(rebalance, self._on_record)

@@ -10,6 +10,7 @@ server; from inline connections it does with this proof.
 from dataclasses import dataclass
 from datetime import datetime
 
+from kafka_rebalance.api.connection import Kafka, KafkaSource
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.reasons import Reason
@@ -28,6 +29,12 @@ class Standing:
     named: bool = True
     created: datetime | None = None
     edited: bool = False
+
+
+def owner_of(source: KafkaSource, namespace: str) -> Owner:
+    """The owner of the connection that a resource of this namespace names."""
+    named = source.named
+    return Owner(namespace) if isinstance(named, Kafka) else Owner(named.namespace or namespace, named.name)
 
 
 def refusal_at_once(claimant: Standing, binding: Binding, holder: Standing) -> Refused | None:

@@ -30,6 +30,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.broker_capacities import broker_capacities
 from kafka_rebalance.reconcile.decide.budget_used import spent_by
+from kafka_rebalance.reconcile.decide.cluster_ownership import owner_of
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, continued_copies, copies_of
 from kafka_rebalance.reconcile.decide.teardown import as_rolled_back
@@ -254,6 +255,7 @@ class PlanMaker:
             opened_at=begun.opened_at if begun else now,
             spent=draft.spent,
             started_at=begun.started_at if begun else self._clock.now() if draft.work.inherited else None,
+            owner=owner_of(rebalance.desired.spec.kafka, metadata.namespace),
         )
 
     async def _lists(

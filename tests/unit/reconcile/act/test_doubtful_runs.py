@@ -1,0 +1,129 @@
+"""Runs that may have started in another cluster, when a cluster gets another owner."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from tests.fakes.kube_in_memory import KubeInMemory
+from tests.fakes.stopped_clock import NOON, StoppedClock
+
+from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
+from kafka_rebalance.model.run import Run, RunOutcome
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.act.doubtful_runs import doubt_runs
+from kafka_rebalance.reconcile.act.handed_over_runs import HandedOverRuns
+from kafka_rebalance.reconcile.state.desired import Desired
+from kafka_rebalance.reconcile.state.record import Stores
+
+PLAN = Plan((PlannedPartition(TopicPartition("t", 0), replicas_of(4), replicas_of(1)),), Certificate(1, optimal=True))
+OWNER, OTHER = Owner("k", "prod"), Owner("evil")
+CLOSED = {"closed_at": NOON + timedelta(hours=1), "outcome": RunOutcome.SUCCEEDED}
+SENT = {"started_at": NOON}
+
+
+def run(uid="u", cluster_id="c", **more):
+    return Run(uid, "kafka", uid, cluster_id, f"run-{uid}", "planning", PLAN.hash, NOON, **more)
+
+
+@pytest.fixture
+def runs():
+    return RunStore(KubeInMemory())
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        SENT | {"cordoned": (BrokerId(1),)},
+        SENT | CLOSED | {"successor": "heir"},
+        SENT | CLOSED | {"cordoned": (BrokerId(1),), "owner": OTHER},
+        CLOSED | {"last_success": run(**SENT, **CLOSED, cordoned=(BrokerId(1),), owner=OTHER), "owner": OWNER},
+    ],
+    ids=["open", "cordoned", "handed over", "ended", "before the last one"],
+)
+async def test_what_could_still_change_the_cluster_is_unproved(runs, more):
+    """Nothing of it is undone in this cluster, and no cordon is removed."""
+    await runs.save(run(**more))
+    await doubt_runs(runs, "c", OWNER)
+    found = await runs.load("u")
+    assert (found.unproved, found.cordoned) == (True, ())
+    assert found.last_success is None or (found.last_success.unproved, found.last_success.cordoned) == (True, ())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        run(cluster_id="d", **SENT),
+        run(owner=OTHER, **CLOSED),
+        run(owner=OWNER, **SENT, **CLOSED),
+        run(**SENT, **CLOSED),
+    ],
+    ids=["elsewhere", "sent nothing", "the same owner", "an earlier version"],
+)
+async def test_other_runs_stay_as_they_are(runs, other):
+    """The KafkaConnection was deleted and created again, for example: what it has moved can be undone."""
+    await runs.save(other)
+    await doubt_runs(runs, "c", OWNER)
+    assert await runs.load("u") == other
+
+
+async def test_what_was_read_before_does_not_prove_it_again(runs):
+    """A round that has read the run saves it later. A resource with permission continues it."""
+    before = run(**SENT)
+    await runs.save(before)
+    await doubt_runs(runs, "c", OWNER)
+    assert runs.is_outdated(before)
+    await runs.save(before)
+    found = await runs.load("u")
+    assert found.unproved
+    assert not runs.is_outdated(found)
+    await runs.prove(replace(found, unproved=False))
+    await runs.save(before)
+    assert not (await runs.load("u")).unproved
+
+
+@pytest.mark.parametrize("moment", ["handed_over", "origins", "used_up"])
+async def test_one_that_is_just_made_of_others(monkeypatch, moment):
+    """The resource to which runs were handed over is deleted while the cluster gets another owner."""
+    kube = KubeInMemory()
+    stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
+    handed_over = run(successor="heir", **SENT, **CLOSED)
+    await stores.plans.save("u", PLAN.hash, "c", PLAN, NOON)
+    await stores.origins.replace("u", handed_over.run_id, ())
+    await stores.runs.save(handed_over)
+    owner, name = {
+        "handed_over": (stores.plans, "load"),
+        "origins": (stores.origins, "replace"),
+        "used_up": (HandedOverRuns, "use_up"),
+    }[moment]
+    before = getattr(owner, name)
+
+    async def taken_over_first(*arguments, **more):
+        await doubt_runs(stores.runs, "c", OWNER)
+        return await before(*arguments, **more)
+
+    monkeypatch.setattr(owner, name, taken_over_first)
+    spec = {"kafka": {"bootstrapServers": "kafka:9092"}}
+    heir = Desired.of({"metadata": {"name": "heir", "namespace": "kafka", "uid": "heir"}, "spec": spec})
+    await HandedOverRuns(stores, StoppedClock(), "").rebuilt(heir)
+    assert {found.uid: (found.unproved, found.successor) for found in await stores.runs.list_all()} == {
+        "u": (True, None),
+        "heir": (True, None),
+    }
+
+
+async def test_one_that_appears_after_they_were_listed(runs, monkeypatch):
+    """It was made of others that had been read before."""
+    await runs.save(run(**SENT))
+    doubt = runs.doubt
+
+    async def with_another(found):
+        await doubt(found)
+        if found.uid == "u":
+            await runs.save(run("heir", **SENT))
+
+    monkeypatch.setattr(runs, "doubt", with_another)
+    await doubt_runs(runs, "c", OWNER)
+    assert (await runs.load("heir")).unproved
