@@ -136,6 +136,7 @@ class Engines:
 
         Raises why it cannot be reached, Refused if the cluster belongs to another owner or is another one.
         """
+        on_record = connection.on_record  # it may be edited while its server is asked
         settings = await self.clients.settings(connection)
         admin = self.clients.connect(settings, connection.owner)
         try:
@@ -143,7 +144,7 @@ class Engines:
             _check_unfinished(connection, info.cluster_id)
             await self._let_go_of_others(connection, info.cluster_id)
             connection.cluster_id = info.cluster_id
-            server = Claimed(info, admin, servers_of(settings.bootstrap_servers), connection.on_record)
+            server = Claimed(info, admin, servers_of(settings.bootstrap_servers), on_record)
             claim = partial(self._claim, connection, settings, server, admin)
             try:
                 engine, mine = await server.judged(claim)

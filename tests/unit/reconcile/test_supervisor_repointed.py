@@ -122,3 +122,23 @@ class TestUnderAnOpenRun:
         changed.real.arrive()
         await changed.until(lambda: changed.state("k", "prod", CONNECTIONS) == "Connected")
         assert "1" not in rates(changed)
+
+
+async def test_settings_are_on_record_with_the_servers_that_they_led_to(world, monkeypatch):
+    """The connection is edited while its server is asked for the first time."""
+    describe, servers = world.real.describe_cluster, []
+
+    async def edited_meanwhile():
+        if not servers:
+            servers.append("new:9092")
+            world.servers["new"] = Away()
+            world.edit(CONNECTIONS, "k", "prod", bootstrapServers="new:9092")
+        return await describe()
+
+    monkeypatch.setattr(world.real, "describe_cluster", edited_meanwhile)
+    world.connection(names=["a"])
+    world.create("a", kafka=REF)
+    world.see()
+    await world.until(lambda: world.binding)
+    assert world.binding["servers"] == ["kafka:9092"]
+    assert "new:9092" not in world.binding["connection"]
