@@ -1,6 +1,7 @@
 """The order in which a Job goes through the clusters of a lake: first the one that it began with longest ago.
 
     turns/<job>/cluster=<id>/began    empty; written before the Job begins with the cluster
+    turns/<job>/cluster=<id>/place    empty; its time is the place of the cluster, in `KeptPlaces`
 
 The samples of a cluster may be such that the Job is killed, or reaches its deadline. The next run then begins with the
 clusters behind it. A cluster that the Job has never begun with waits since its first sample: servers may claim new
@@ -17,6 +18,7 @@ from kafka_rebalance.storage.locations import path_segment
 
 TURNS = "turns"
 _BEGAN = "began"
+_PLACE = "place"
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -29,17 +31,46 @@ class JobTurns:
 
     def in_order(self, clusters: Iterable[str]) -> list[str]:
         """The clusters in the order in which it is their turn; by id if that is the same."""
-        began = {name.split("/")[-2]: at for name, at in self.lake.files(f"{TURNS}/{self.job}")}
+        latest: dict[str, datetime] = {}
+        for name, at in self.lake.files(f"{TURNS}/{self.job}"):
+            directory = name.split("/")[-2]
+            latest[directory] = max(at, latest.get(directory, at))
 
         def waits_since(cluster_id: str) -> datetime:
-            found = began.get(f"cluster={path_segment(cluster_id)}")
+            found = latest.get(f"cluster={path_segment(cluster_id)}")
             return found if found is not None else _first_sample(self.lake, cluster_id)
 
         return sorted(clusters, key=lambda cluster_id: (waits_since(cluster_id), cluster_id))
 
     def begin(self, cluster_id: str) -> None:
         """The Job begins with this cluster, which is last from now on. Raises OSError of the store."""
-        self.lake.write(f"{TURNS}/{self.job}/cluster={path_segment(cluster_id)}/{_BEGAN}", b"")
+        self.lake.write(self._mark(cluster_id, _BEGAN), b"")
+
+    def _mark(self, cluster_id: str, name: str) -> str:
+        return f"{TURNS}/{self.job}/cluster={path_segment(cluster_id)}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPlaces(JobTurns):
+    """Turns in which a cluster keeps its place until the Job is killed while it is at the cluster.
+
+    Then the cluster is last, and stays behind the others. So each cluster can keep the Job from another one only once,
+    however many of them kill it.
+    """
+
+    def taken(self, clusters: Iterable[str]) -> list[str]:
+        """The clusters in order, all of which have a place from now on. Raises OSError of the store."""
+        ordered = self.in_order(clusters)
+        for cluster_id in ordered:
+            began, place = (self._mark(cluster_id, name) for name in (_BEGAN, _PLACE))
+            if self.lake.written_at(began) or not self.lake.written_at(place):
+                self.lake.write(place, b"")
+                self.lake.delete(began)
+        return ordered
+
+    def end(self, cluster_id: str) -> None:
+        """The Job was not killed while it was at this cluster. Raises OSError of the store."""
+        self.lake.delete(self._mark(cluster_id, _BEGAN))
 
 
 def _first_sample(lake: Lake, cluster_id: str) -> datetime:

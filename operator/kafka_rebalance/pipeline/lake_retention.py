@@ -67,10 +67,7 @@ def tidy(
     lake: Lake, cluster_id: str, now: datetime, keep: timedelta | None, keep_windows: timedelta | None = None
 ) -> Tidied:
     """`expire`, and then all of `merge`."""
-    done = Tidied(0, 0, expire(lake, cluster_id, now, keep, keep_windows))
-    for step in merge(lake, cluster_id, now):
-        done += step
-    return done
+    return Tidied(0, 0, expire(lake, cluster_id, now, keep, keep_windows)) + merge(lake, cluster_id, now)
 
 
 def kept_clusters(lake: Lake) -> list[str]:
@@ -93,14 +90,16 @@ def expire(
     return deleted
 
 
-def merge(lake: Lake, cluster_id: str, now: datetime) -> Iterator[Tidied]:
-    """Merge the files of each day, in every table. Each step is one merged file, so that clusters can take turns."""
+def merge(lake: Lake, cluster_id: str, now: datetime) -> Tidied:
+    """Merge the files of each day, in every table."""
+    done = Tidied(0, 0, 0)
     for table in TABLES:
         for day in days(lake, cluster_id, table):
-            yield Tidied(0, 0, _finish(lake, cluster_id, day, now - STILL_READ, table))
+            done += Tidied(0, 0, _finish(lake, cluster_id, day, now - STILL_READ, table))
             for group in list(_groups(lake, cluster_id, day, now - SETTLED, table)):
                 _merge(lake, cluster_id, group, table)
-                yield Tidied(len(group), 1, 0)
+                done += Tidied(len(group), 1, 0)
+    return done
 
 
 def forget_models(lake: Lake, now: datetime) -> int:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kafka_rebalance.pipeline.job_turns import JobTurns
+from kafka_rebalance.pipeline.job_turns import JobTurns, KeptPlaces
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.sample_manifests import write_batch
 from kafka_rebalance.pipeline.schema import SampleBatch
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -54,3 +55,64 @@ class TestOrder:
         cluster_id = "../" + "x" * 230
         turns.begin(cluster_id)
         assert turns.in_order([cluster_id, "b"]) == ["b", cluster_id]
+
+
+class TestKeptPlaces:
+    @pytest.fixture
+    def places(self, tmp_path: Path) -> KeptPlaces:
+        return KeptPlaces(Lake.open(str(tmp_path)), "compact")
+
+    @staticmethod
+    def run(places: KeptPlaces, clusters: str, year: int, *, killed_at: str = "") -> list[str]:
+        """A run on the first day of that year; the clusters with which it has begun."""
+        begun = []
+        for cluster_id in places.taken(clusters):
+            places.begin(cluster_id)
+            begun.append(cluster_id)
+            if cluster_id == killed_at:
+                break
+            places.end(cluster_id)
+        for mark in Path(places.lake.root).glob("turns/*/*/*"):
+            if mark.stat().st_mtime > LONG_AGO.timestamp():
+                at = datetime(year, 1, 2 if mark.name == "began" else 1, tzinfo=UTC).timestamp()
+                os.utime(mark, (at, at))
+        return begun
+
+    def test_clusters_keep_their_places_while_the_job_is_not_killed(self, places: KeptPlaces) -> None:
+        """A new cluster comes behind them, and so do those that have been placed by the same run, by their ids."""
+        self.run(places, "d", 2001)
+        self.run(places, "cbd", 2002)
+        sampled(places, "a", NOW)
+        for year in (2003, 2004):
+            assert self.run(places, "abcd", year) == ["d", "b", "c", "a"]
+
+    def test_a_cluster_at_which_the_job_was_killed_is_last(self, places: KeptPlaces) -> None:
+        """Also when the Job has ended with it later: it may be killed there again."""
+        self.run(places, "abc", 2001)
+        assert self.run(places, "abc", 2002, killed_at="a") == ["a"]
+        for year in (2003, 2004):
+            assert self.run(places, "abc", year) == ["b", "c", "a"]
+
+    def test_each_cluster_keeps_the_job_from_another_one_once(self, places: KeptPlaces) -> None:
+        """However many clusters kill it, and in whichever order. All of them were there before that one."""
+        self.run(places, "abcd", 2001)
+        for year, killer in enumerate("abc", 2002):
+            assert "d" not in self.run(places, "abcd", year, killed_at=killer)
+        for year, killer in enumerate("acbabcc", 2005):
+            assert self.run(places, "abcd", year, killed_at=killer)[0] == "d"
+
+    def test_a_new_cluster_has_its_place_when_it_was_seen(self, places: KeptPlaces) -> None:
+        """Not only when the Job has begun with it: until then, others may have killed the Job again."""
+        self.run(places, "ab", 2001)
+        sampled(places, "c", NOW)
+        for year, killer in enumerate("ab", 2002):
+            self.run(places, "abc", year, killed_at=killer)
+        for year, killer in enumerate("abab", 2004):
+            assert self.run(places, "abc", year, killed_at=killer)[0] == "c"
+
+    def test_runs_that_do_not_come_to_a_cluster_leave_its_place(self, places: KeptPlaces) -> None:
+        """Else new clusters would come before it all the time."""
+        self.run(places, "bcd", 2001)
+        for year, killer in enumerate("dbc", 2002):
+            self.run(places, "bcd" if year < 2004 else "abcd", year, killed_at=killer)
+        assert places.in_order("abcd") == ["d", "a", "b", "c"]

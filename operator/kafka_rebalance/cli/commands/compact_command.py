@@ -1,7 +1,7 @@
 """kafka-rebalance pipeline compact: keeps a lake small.
 
-First it deletes, for all clusters. Then clusters take turns to have files merged: the files of one cluster may be so
-many that the Job reaches its deadline, or such that it is killed. The next run begins with the clusters behind it.
+First it deletes, for all clusters. Then it merges the files of one cluster after the other. The files of one may be so
+many that the Job reaches its deadline, or such that it is killed. From then on, those of the others are merged first.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -40,7 +40,7 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
     """Merge the small files of a lake into large ones; delete old samples and windows, and what killed writers left."""
     require_extra("pyarrow")
     from kafka_rebalance.pipeline import lake_retention
-    from kafka_rebalance.pipeline.job_turns import JobTurns
+    from kafka_rebalance.pipeline.job_turns import KeptPlaces
     from kafka_rebalance.pipeline.lake import Lake, chosen_clusters
     from kafka_rebalance.pipeline.lake_leftovers import sweep
     from kafka_rebalance.pipeline.windows_room import trim
@@ -63,25 +63,16 @@ def compact(lake: str, clusters: tuple[str, ...], retention: int | None, windows
         models = lake_retention.forget_models(opened, now) if keep else 0
         left = sweep(opened, datetime.now(UTC))
         trimmed = trim(opened) if keep_windows and not clusters else 0
-        turns = JobTurns(opened, "compact")
-        waiting = {cluster_id: lake_retention.merge(opened, cluster_id, now) for cluster_id in turns.in_order(done)}
+        turns = KeptPlaces(opened, "compact")
 
         def merge(cluster_id: str) -> None:
-            step = next(waiting[cluster_id], None)
-            if step is not None:
-                done[cluster_id] += step
-                return
-            del waiting[cluster_id]
-            found = done[cluster_id]
+            found = done[cluster_id] + lake_retention.merge(opened, cluster_id, now)
             say(
                 f"cluster {cluster_id}: merged {found.merged_files} files into {found.into}, "
                 f"deleted {found.deleted_files}"
             )
 
-        while waiting:
-            for cluster_id in each_cluster(list(waiting), merge, len(chosen), begin=turns.begin):
-                failed.append(cluster_id)
-                del waiting[cluster_id]
+        failed += each_cluster(turns.taken(done), merge, len(chosen), begin=turns.begin, end=turns.end)
         if keep:
             say(f"deleted the steps of {runs} runs, and the load models of {models} clusters")
         if trimmed:

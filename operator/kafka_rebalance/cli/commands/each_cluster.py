@@ -14,6 +14,7 @@ def each_cluster(
     of: int = 0,
     *,
     begin: Callable[[str], None] = lambda _: None,
+    end: Callable[[str], None] = lambda _: None,
     usable: Callable[[], bool] = lambda: True,
 ) -> list[str]:
     """The clusters for which it has failed; the reasons are on stderr.
@@ -21,8 +22,9 @@ def each_cluster(
     Any error counts: brokers may claim numbers with which Spark cannot compute, and the store may fail for some files.
     Passes on that of the only cluster. ``of``: how many clusters there are, if these are not all.
 
-    ``begin`` is called before; its errors are passed on: they are those of the store. ``usable`` is asked after an
-    error. If it is False, nothing is begun with the other clusters, and they count as failed.
+    ``begin`` is called before, and ``end`` after, also after an error; their errors are passed on: they are those of
+    the store. ``usable`` is asked after an error. If it is False, nothing is begun with the other clusters, and they
+    count as failed.
     """
     failed: list[str] = []
     for number, cluster_id in enumerate(clusters, 1):
@@ -40,6 +42,7 @@ def each_cluster(
                 others = clusters[number:]
                 click.echo(f"Spark has ended: the other {len(others)} clusters are left for the next run", err=True)
                 return [*failed, *others]
+        end(cluster_id)
     return failed
 
 

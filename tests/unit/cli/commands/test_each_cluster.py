@@ -9,7 +9,7 @@ from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.reasons import Reason
 
 
-def failing(error: Exception, done: list[str]):
+def failing(error: BaseException, done: list[str]):
     def carry_out(cluster_id: str) -> None:
         if cluster_id == "c1":
             raise error
@@ -70,3 +70,13 @@ def test_a_cluster_that_has_ended_spark_is_the_last_that_is_begun_with(capsys) -
         "cluster c1: failed (ArithmeticError): gone",
         "Spark has ended: the other 1 clusters are left for the next run",
     ]
+
+
+def test_a_cluster_ends_unless_the_job_is_killed() -> None:
+    """A failure is an end too. Nobody can see the end of a killed Job."""
+    ended: list[str] = []
+    each_cluster(["c1", "c2"], failing(ArithmeticError(), []), end=ended.append)
+    assert ended == ["c1", "c2"]
+    with pytest.raises(KeyboardInterrupt):
+        each_cluster(["c1", "c3"], failing(KeyboardInterrupt(), []), end=ended.append)
+    assert ended == ["c1", "c2"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -16,7 +17,7 @@ from kafka_rebalance.cli.commands.pipeline_command import _one, _sample_regularl
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
 from kafka_rebalance.pipeline import lake_retention
 from kafka_rebalance.pipeline.lake import Lake, clusters
-from kafka_rebalance.pipeline.sample_manifests import write_batch
+from kafka_rebalance.pipeline.sample_manifests import inventory, write_batch
 from kafka_rebalance.pipeline.schema import SampleBatch
 from kafka_rebalance.pipeline.stored_hours import HourInputs, publish_hour
 from kafka_rebalance.printable_text import is_printable
@@ -241,28 +242,48 @@ class TestCompact:
         assert [path.name for path in tmp_path.glob("steps/*")] == ["cluster=used"]
         assert len(list(tmp_path.glob("steps/*/*/*"))) == 2
 
-    def test_clusters_take_turns(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """One that has very many files does not keep the Job from the others until its deadline."""
-        _three_clusters(tmp_path)
-        merged: list[str] = []
-        monkeypatch.setattr(lake_retention, "_merge", lambda lake, cluster, *rest: merged.append(cluster))
-        CliRunner().invoke(pipeline, ["compact", "--lake", str(tmp_path)], catch_exceptions=False)
-        assert merged == ["a", "b", "c", "a", "a"]
-
-    def test_a_cluster_whose_files_kill_the_job(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The next run merges those of the others first."""
+    def test_a_cluster_with_more_files_than_a_job_can_merge(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The next run merges those of the others first, and then goes on with it."""
         _three_clusters(tmp_path)
         merged: list[str] = []
 
-        def killed(_: Lake, cluster_id: str, *rest: Any) -> None:
-            merged.append(cluster_id)
-            if cluster_id == "a":
+        def until_deadline(lake: Lake, cluster_id: str, *rest: Any) -> None:
+            if merged == ["a"]:
+                merged.append("deadline")
                 raise KeyboardInterrupt
+            merged.append(cluster_id)
+            merge(lake, cluster_id, *rest)
 
+        merge = lake_retention._merge
+        monkeypatch.setattr(lake_retention, "_merge", until_deadline)
+        for _ in range(2):
+            _compacted(tmp_path)
+        assert merged == ["a", "deadline", "b", "c", "a", "a"]
+
+    def test_clusters_whose_files_kill_the_job(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each of them stops it once before it has merged the files of the others, and then never again."""
+        _three_clusters(tmp_path)
+        merged: list[str] = []
+
+        def killed(lake: Lake, cluster_id: str, *rest: Any) -> None:
+            if cluster_id != "c":
+                merged.append(cluster_id)
+                raise KeyboardInterrupt
+            merge(lake, cluster_id, *rest)
+
+        merge = lake_retention._merge
         monkeypatch.setattr(lake_retention, "_merge", killed)
         for _ in range(2):
-            CliRunner().invoke(pipeline, ["compact", "--lake", str(tmp_path)])
-        assert merged == ["a", "b", "c", "a"]
+            _compacted(tmp_path)
+        for age in range(3):
+            _write_two(tmp_path, "c", age + 5)
+            _write_two(tmp_path, "c", age + 1)
+            unmerged = _files_by_day(tmp_path, "c")
+            _compacted(tmp_path)
+            assert dict.fromkeys(unmerged, 1) == _files_by_day(tmp_path, "c")
+        assert merged == ["a", "b", "a", "b", "a"]
 
     def test_old_samples_go_before_anything_is_merged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The Job may be killed while it merges."""
@@ -317,9 +338,27 @@ def _three_clusters(lake: Path) -> None:
     """The first has two files on each of three days, the others only on the first of these."""
     for cluster, days in (("a", (4, 2, 1)), ("b", (4,)), ("c", (4,))):
         for age in days:
-            for number in range(2):
-                at = NOON - timedelta(days=age, seconds=number)
-                write_batch(str(lake), SampleBatch(at, cluster, (), run_id="r", sequence=age * 2 + number))
+            _write_two(lake, cluster, age)
+
+
+def _write_two(lake: Path, cluster: str, age: int) -> None:
+    for number in range(2):
+        at = NOON - timedelta(days=age, seconds=number)
+        write_batch(str(lake), SampleBatch(at, cluster, (), run_id="r", sequence=age * 2 + number))
+
+
+def _compacted(lake: Path) -> None:
+    """By a run an hour ago."""
+    CliRunner().invoke(pipeline, ["compact", "--lake", str(lake)])
+    for mark in lake.glob("turns/*/*/*"):
+        before = mark.stat().st_mtime - 3600
+        os.utime(mark, (before, before))
+
+
+def _files_by_day(lake: Path, cluster: str) -> dict[str, int]:
+    """How many files with samples that are not in another file each day has."""
+    found = inventory(Lake.open(str(lake)), cluster, timedelta(days=99), datetime.now(UTC)).manifests
+    return Counter(manifest.name.split("/")[2] for manifest in found)
 
 
 class TestUsage:
