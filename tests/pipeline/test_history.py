@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -88,20 +89,36 @@ def test_a_cluster_that_spoils_its_own_history(spark: SparkSession, tmp_path: Pa
     assert done.exit_code != 0
 
 
+def learnt(lake: Path) -> list[str]:
+    """By a run of the Job: the clusters, in order."""
+    done = CliRunner().invoke(pipeline, ["history", "--lake", str(lake), "--allow-too-few"], catch_exceptions=False)
+    assert "cluster few: refused (NoHistory): 19 runs are on record" in done.stderr
+    return [line.partition(":")[0].removeprefix("cluster ") for line in done.stdout.splitlines()]
+
+
 def test_clusters_that_somebody_made_up(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark does not read those with too few runs, and those without new runs come last."""
+    """Spark does not read those with too few runs, and the Job begins with the one with which it began longest ago.
+
+    One with which it has never begun waits since it has enough runs: else new ones would always come first.
+    """
     place = open_location(str(tmp_path))
-    for at, names in ((BEGIN, ("a", "b")), (BEGIN + timedelta(days=9), ("c1",))):
-        for record in some_runs(20, 3, at):
-            for name in names:
-                write_run(place, replace(record, cluster_id=name))
+    for record in some_runs(20, 3, BEGIN):
+        for name in "abc":
+            write_run(place, replace(record, cluster_id=name))
     few = tmp_path / "steps" / "cluster=few" / "date=2026-01-20"
     few.mkdir(parents=True)
     for number in range(19):
         (few / f"20260120T000000Z-{number}.parquet").write_text("what Spark cannot read")
-    done = CliRunner().invoke(pipeline, ["history", "--lake", str(tmp_path), "--allow-too-few"], catch_exceptions=False)
-    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["cluster c1", "cluster a", "cluster b"]
-    assert "cluster few: refused (NoHistory): 19 runs are on record" in done.stderr
+    for days, name in enumerate("cab"):
+        for number, file in enumerate(sorted(tmp_path.glob(f"steps/cluster={name}/*/*"))):
+            at = (BEGIN + timedelta(days=days if number == 19 else -days)).timestamp()
+            os.utime(file, (at, at))
+    assert learnt(tmp_path) == ["c", "a", "b"]
+    assert sorted(mark.parent.name for mark in tmp_path.glob("turns/history/*/*")) == [f"cluster={c}" for c in "abc"]
+    at = (BEGIN + timedelta(days=1, hours=1)).timestamp()
+    os.utime(tmp_path / "turns/history/cluster=c/began", (at, at))
+    (tmp_path / "turns/history/cluster=b/began").unlink()
+    assert learnt(tmp_path) == ["c", "b", "a"]
 
 
 @pytest.mark.campaign

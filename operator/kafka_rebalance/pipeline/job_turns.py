@@ -4,11 +4,11 @@
     turns/<job>/cluster=<id>/place    empty; its time is the place of the cluster, in `KeptPlaces`
 
 The samples of a cluster may be such that the Job is killed, or reaches its deadline. The next run then begins with the
-clusters behind it. A cluster that the Job has never begun with waits since its first sample: servers may claim new
-cluster ids all the time, which must not all come first.
+clusters behind it. A cluster that the Job has never begun with waits since there was something to do for it: servers
+may claim new cluster ids all the time, which must not all come first.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -22,12 +22,24 @@ _PLACE = "place"
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
+def _first_sample(lake: Lake, cluster_id: str) -> datetime:
+    """When the first file of samples that is there was written."""
+    for day in days(lake, cluster_id):
+        for name in names_of(lake, cluster_id, day):
+            return stamp_of(name)
+    return _NEVER
+
+
 @dataclass(frozen=True, slots=True)
 class JobTurns:
-    """Of one job, for example `windows`."""
+    """Of one job, for example `windows`.
+
+    ``waits_since`` says of a cluster with which the Job has never begun since when there is something to do for it.
+    """
 
     lake: Lake
     job: str
+    waits_since: Callable[[Lake, str], datetime] = _first_sample
 
     def in_order(self, clusters: Iterable[str]) -> list[str]:
         """The clusters in the order in which it is their turn; by id if that is the same."""
@@ -36,11 +48,11 @@ class JobTurns:
             directory = name.split("/")[-2]
             latest[directory] = max(at, latest.get(directory, at))
 
-        def waits_since(cluster_id: str) -> datetime:
+        def waits(cluster_id: str) -> datetime:
             found = latest.get(f"cluster={path_segment(cluster_id)}")
-            return found if found is not None else _first_sample(self.lake, cluster_id)
+            return found if found is not None else self.waits_since(self.lake, cluster_id)
 
-        return sorted(clusters, key=lambda cluster_id: (waits_since(cluster_id), cluster_id))
+        return sorted(clusters, key=lambda cluster_id: (waits(cluster_id), cluster_id))
 
     def begin(self, cluster_id: str) -> None:
         """The Job begins with this cluster, which is last from now on. Raises OSError of the store."""
@@ -71,11 +83,3 @@ class KeptPlaces(JobTurns):
     def end(self, cluster_id: str) -> None:
         """The Job was not killed while it was at this cluster. Raises OSError of the store."""
         self.lake.delete(self._mark(cluster_id, _BEGAN))
-
-
-def _first_sample(lake: Lake, cluster_id: str) -> datetime:
-    """When the first file of samples that is there was written."""
-    for day in days(lake, cluster_id):
-        for name in names_of(lake, cluster_id, day):
-            return stamp_of(name)
-    return _NEVER

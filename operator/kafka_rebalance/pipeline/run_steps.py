@@ -7,14 +7,13 @@ it known what limited it. Spark returns only the busiest pipes of each run, not 
 import re
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its name everywhere
 
 from kafka_rebalance.model.run_shape import Flow, RunShape
-from kafka_rebalance.pipeline.duration_fit import PastRun
-from kafka_rebalance.pipeline.lake import Lake
+from kafka_rebalance.pipeline.duration_fit import FEWEST_RUNS, PastRun
+from kafka_rebalance.pipeline.lake import Lake, named_in
 from kafka_rebalance.storage.locations import path_segment
 from kafka_rebalance.storage.run_history import MOST_RUNS, VERSION
 
@@ -23,15 +22,13 @@ _RUN = ("run_id", "ended_micros", "active_seconds", "parallel_partitions")
 
 
 def clusters_with_runs(lake: Lake) -> list[str]:
-    """The ids of the clusters that have a history; first those that had a run on the latest day.
+    """The ids of the clusters that have a history."""
+    return named_in(lake, "steps")
 
-    Servers may claim any number of ids, and the Job has a deadline: those that are not used any more must not delay the
-    others.
-    """
-    prefix = "cluster="
-    found = [name for name in lake.names("steps") if name.startswith(prefix)]
-    latest = {name: max(lake.names(f"steps/{name}"), default="") for name in found}
-    return [unquote(name.removeprefix(prefix)) for name in sorted(found, key=lambda name: latest[name], reverse=True)]
+
+def enough_since(lake: Lake, cluster_id: str) -> datetime:
+    """When the run was stored with which the cluster had enough runs. It must have as many."""
+    return lake.written_at(run_files(lake, cluster_id)[FEWEST_RUNS - 1]) or datetime.now(UTC)
 
 
 def run_files(lake: Lake, cluster_id: str) -> list[str]:

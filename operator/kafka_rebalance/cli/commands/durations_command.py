@@ -1,4 +1,8 @@
-"""kafka-rebalance pipeline history: learns with Spark how long runs take, from those that have ended."""
+"""kafka-rebalance pipeline history: learns with Spark how long runs take, from those that have ended.
+
+Servers may claim any number of cluster ids, and the Job has a deadline: it begins with the cluster with which it began
+longest ago.
+"""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,8 +29,9 @@ def history(lake: str, clusters: tuple[str, ...], master: str | None, *, allow_t
     """Learn from ended runs how long a run takes, for `plan --durations`."""
     check_spark(master)
     from kafka_rebalance.pipeline.duration_fit import FEWEST_RUNS, learn
+    from kafka_rebalance.pipeline.job_turns import JobTurns
     from kafka_rebalance.pipeline.lake import Lake
-    from kafka_rebalance.pipeline.run_steps import clusters_with_runs, past_runs, run_files
+    from kafka_rebalance.pipeline.run_steps import clusters_with_runs, enough_since, past_runs, run_files
     from kafka_rebalance.pipeline.spark_session import answers, spark_session
     from kafka_rebalance.storage.locations import hadoop_settings, path_segment, store_failed
 
@@ -39,35 +44,45 @@ def history(lake: str, clusters: tuple[str, ...], master: str | None, *, allow_t
                 raise none
             click.echo(f"refused ({none.reason}): {none.message}", err=True)
             return
+        enough: list[str] = []
+        refused: list[str] = []
+
+        def refuse(cluster_id: str, error: Refused) -> None:
+            refused.append(cluster_id)
+            click.echo(printable(f"cluster {cluster_id}: refused ({error.reason}): {error.message}"), err=True)
+
+        def count(cluster_id: str) -> None:
+            recorded = len(run_files(opened, cluster_id))
+            if recorded >= FEWEST_RUNS:
+                enough.append(cluster_id)
+                return
+            why = f"{recorded} runs are on record, {FEWEST_RUNS} are needed"
+            refuse(cluster_id, Refused(Reason.NO_HISTORY, why))
+
+        failed = each_cluster(chosen, count)
+        turns = JobTurns(opened, "history", enough_since)
         with spark_session(master) as spark:
             for name, value in hadoop_settings(lake).items():
                 spark.conf.set(name, value)
-            refused: list[Refused] = []
 
             def learned(cluster_id: str) -> None:
                 try:
-                    _refuse_fewer(len(run_files(opened, cluster_id)), FEWEST_RUNS)  # takes no job of Spark
                     runs, looked_at = past_runs(spark, opened, cluster_id)
                     model = learn(cluster_id, runs)
                 except Refused as error:
-                    refused.append(error)
-                    click.echo(printable(f"cluster {cluster_id}: refused ({error.reason}): {error.message}"), err=True)
+                    refuse(cluster_id, error)
                     return
                 path = f"models/{path_segment(cluster_id)}/durations.json"
                 opened.write(path, model.to_json())
                 click.echo(printable(f"cluster {cluster_id}: {_sentence(model, looked_at)} -> {path}"))
 
-            failed = each_cluster(chosen, learned, usable=partial(answers, spark))
+            ordered, usable = turns.in_order(enough), partial(answers, spark)
+            failed += each_cluster(ordered, learned, len(chosen), begin=turns.begin, usable=usable)
     except OSError as error:
         raise store_failed("the lake cannot be used", error) from error
     without = len(failed) + (0 if allow_too_few else len(refused))
     if without:
         raise Refused(Reason.NO_HISTORY, f"no durations for {without} of {len(chosen)} clusters; see above")
-
-
-def _refuse_fewer(recorded: int, needed: int) -> None:
-    if recorded < needed:
-        raise Refused(Reason.NO_HISTORY, f"{recorded} runs are on record, {needed} are needed")
 
 
 def _sentence(model: "DurationModel", looked_at: int) -> str:
