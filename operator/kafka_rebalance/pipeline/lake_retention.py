@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet
 
 from kafka_rebalance.pipeline.job_turns import TURNS
@@ -44,7 +45,13 @@ UNUSED = timedelta(days=90)
 in this time a namespace may write half of a lake of 10 GiB. What was learnt from them stays in use."""
 _ROW_GROUP = 1 << 20
 _PIECE_ROWS = 4096
-"""How many rows are read at a time: a file may unpack to a hundred times its size, and a row may have long lists."""
+"""How many rows are read at a time: a file may unpack to a hundred times its size. Of rows with long lists, fewer."""
+_PIECE_BYTES = 2 << 20
+"""About the size of the lists in these rows."""
+_COUNTED_ROWS = 256
+"""The rows of which the lengths of lists are read at a time."""
+_LISTS = {"isr": 4, "committed": 1 << 10}
+"""Columns of lists, with bytes of an element: beside each committed offset there is the name of its group."""
 _GROUP_BYTES = 128 << 20
 """The unpacked size at which a row group ends that has fewer than ``_ROW_GROUP`` rows."""
 
@@ -244,12 +251,23 @@ def _merge(lake: Lake, cluster_id: str, manifests: list[Manifest], table: LakeTa
 def _pieces(lake: Lake, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows of a file, some at a time. Columns that it has not are null."""
     with lake.filesystem.open_input_file(f"{lake.root}/{path}") as source:
-        for batch in pyarrow.parquet.ParquetFile(source, pre_buffer=False).iter_batches(_PIECE_ROWS):
+        file = pyarrow.parquet.ParquetFile(source, pre_buffer=False)
+        for batch in file.iter_batches(_piece_rows(file)):
             columns = [
                 batch[f.name].cast(f.type) if f.name in batch.schema.names else pa.nulls(batch.num_rows, f.type)
                 for f in schema
             ]
             yield pa.table(columns, schema=schema)
+
+
+def _piece_rows(file: pyarrow.parquet.ParquetFile) -> int:
+    """How many rows have about ``_PIECE_BYTES`` if each has the longest list of the file."""
+    rows = _PIECE_ROWS
+    for name in set(_LISTS).intersection(file.schema_arrow.names):
+        for batch in file.iter_batches(_COUNTED_ROWS, columns=[name]):
+            longest = pyarrow.compute.max(pyarrow.compute.list_value_length(batch[name])).as_py() or 0
+            rows = min(rows, _PIECE_BYTES // max(1, longest * _LISTS[name]))
+    return max(1, rows)
 
 
 def _delete(lake: Lake, name: str, table: LakeTable) -> None:

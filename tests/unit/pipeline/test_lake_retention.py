@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -11,7 +14,7 @@ from tests.unit.pipeline.test_sample_manifests import DAY, LATER, MOMENT, batch,
 from kafka_rebalance.pipeline import lake_retention
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.lake_retention import SETTLED, STILL_READ, Tidied, forget_runs, tidy
-from kafka_rebalance.pipeline.lake_tables import OFFSETS
+from kafka_rebalance.pipeline.lake_tables import OFFSETS, SAMPLES, LakeTable
 from kafka_rebalance.pipeline.sample_manifests import StoredBatch, inventory, publish, write_batch
 from kafka_rebalance.pipeline.schema import ARROW_SCHEMA
 
@@ -24,15 +27,26 @@ def write(place: Path, *seconds: float) -> list[str]:
     return [write_batch(str(place), batch(moment, sequence=n)).name for n, moment in enumerate(moments)]
 
 
-def _same_rows(of: StoredBatch) -> bytes:
+def _same_rows(of: StoredBatch, table: LakeTable = SAMPLES, **row: Any) -> bytes:
     """A file of this batch, all rows of which are the same."""
-    values = {"sampled_at": of.sampled_at, "run_id": "r", "sequence": of.sequence, "cluster_id": "c1", "broker": 1}
-    rows = pa.Table.from_pylist([values | {"topic": "t", "partition": 0, "size_bytes": 0, "isr": [1]}], ARROW_SCHEMA)
+    values = {"sampled_at": of.sampled_at, "run_id": "r", "sequence": of.sequence, "cluster_id": "c1"}
+    rows = pa.Table.from_pylist([values | {"topic": "t", "partition": 0} | row], table.schema)
     sink = pa.BufferOutputStream()
-    with pyarrow.parquet.ParquetWriter(sink, ARROW_SCHEMA, compression="zstd") as writer:
+    with pyarrow.parquet.ParquetWriter(sink, table.schema, compression="zstd") as writer:
         writer.write_table(rows.take(pa.array([0] * of.rows)))
     data: bytes = sink.getvalue().to_pybytes()
     return data
+
+
+@contextmanager
+def _memory() -> Iterator[pa.MemoryPool]:
+    """The memory that Arrow has allocated meanwhile."""
+    pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        yield pool
+    finally:
+        pa.set_memory_pool(before)
 
 
 class TestMerge:
@@ -82,17 +96,35 @@ class TestMerge:
     ) -> None:
         """Of partitions in which nothing happens, a row of 150 bytes may take three bytes in the file."""
         lake, idle = Lake.open(str(tmp_path)), StoredBatch(MOMENT - timedelta(seconds=25), "r", 1, rows=600_000)
-        publish(lake, "c1", _same_rows(idle), (idle,))
+        publish(lake, "c1", _same_rows(idle, broker=1, size_bytes=0, isr=[1]), (idle,))
         write(tmp_path, -30, -20)
         monkeypatch.setattr(lake_retention, "_ROW_GROUP", 50_000)
-        pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
-        pa.set_memory_pool(pool)
-        try:
+        with _memory() as pool:
             assert tidy(lake, "c1", NOW, None) == Tidied(3, 1, 0)
-        finally:
-            pa.set_memory_pool(before)
         assert found(tmp_path).manifests[0].rows == 600_004
         assert pool.max_memory() < 30 << 20
+
+    def test_rows_with_long_lists_are_not_in_memory_together(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Servers may claim any replicas, and a thousand groups with long names in each partition.
+
+        Those of each table have more than 70 MiB.
+        """
+        lake, names = Lake.open(str(tmp_path)), [f"{n:0255}" for n in range(1000)]
+        committed = {"topic_id": "", "log_start_offset": 0, "log_end_offset": 1, "committed_at": MOMENT}
+        for number in range(2):
+            offsets = StoredBatch(MOMENT - timedelta(seconds=30 - number), "r", number, rows=150)
+            row = committed | {"groups": names, "committed": [1] * 1000}
+            publish(lake, "c1", _same_rows(offsets, OFFSETS, **row), (offsets,), table=OFFSETS)
+            replicas = StoredBatch(MOMENT - timedelta(seconds=30 - number), "r", number, rows=2000)
+            publish(lake, "c1", _same_rows(replicas, broker=1, isr=[1] * 10_000), (replicas,))
+        monkeypatch.setattr(lake_retention, "_GROUP_BYTES", 4 << 20)
+        with _memory() as pool:
+            assert tidy(lake, "c1", NOW, None) == Tidied(4, 2, 0)
+        assert pool.max_memory() < 60 << 20
+        (merged,) = inventory(lake, "c1", DAY, NOW, OFFSETS).manifests
+        assert pyarrow.parquet.ParquetFile(tmp_path / merged.path).read()["groups"].to_pylist() == [names] * 300
 
     def test_a_merged_file_has_a_manifest_that_can_be_read(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
