@@ -22,11 +22,12 @@ CLOCK_STEP = timedelta(minutes=5)
 """If the clock was set by more than this, a new run begins, so that times are true again."""
 CONFIGS_SECONDS = 3600.0
 """How long it is believed which topics are compacted or tiered."""
-MOST_COMMITS = 1_000_000
-"""Committed offsets of all groups in a sample; one of a group with a long name counts for several."""
+MOST_COMMITS = 500_000
+"""Committed offsets of all groups in a sample. Two samples with so many take 255 MiB of memory at the same time."""
+MOST_NAMES = 32 << 20
+"""Bytes of the names of groups in a sample. They count for each committed offset: rows have the name of each."""
 MOST_GROUPS = 1_000
 """Groups that have committed offsets of one partition: Spark looks for each group in the list of the sample before."""
-_LONG_NAME = 256
 _CLEANUP = "cleanup.policy"
 _TIERED = "remote.storage.enable"
 
@@ -206,9 +207,12 @@ class Sampler:
 
 def _too_many(commits: _Commits) -> str:
     """Why these are not sampled; empty if they are. Anyone with a user of the cluster may make up groups."""
-    total = sum(len(committed) * (1 + len(group) // _LONG_NAME) for group, committed in commits.offsets.items())
+    total = sum(map(len, commits.offsets.values()))
     if total > MOST_COMMITS:
         return f"they have {total} committed offsets, more than the limit of {MOST_COMMITS}"
+    names = sum(len(group.encode()) * len(committed) for group, committed in commits.offsets.items())
+    if names > MOST_NAMES:
+        return f"they have {total} committed offsets with {names} bytes of names, more than the limit of {MOST_NAMES}"
     groups = Counter(tp for committed in commits.offsets.values() for tp in committed)
     for tp, number in groups.most_common(1):
         if number > MOST_GROUPS:
@@ -224,13 +228,16 @@ def _commits(
     commits: _Commits,
 ) -> Iterator[CommitRow]:
     """One row for each partition whose log is known, also if no group has committed."""
-    groups: dict[TopicPartition, list[tuple[str, int]]] = {tp: [] for tp in sorted(offsets.keys() & partitions.keys())}
-    for group, committed in sorted(commits.offsets.items()):
-        for tp, offset in committed.items():
-            if tp in groups:
-                groups[tp].append((group, offset))
+    known = sorted(offsets.keys() & partitions.keys())
+    of_groups: dict[TopicPartition, tuple[list[str], list[int]]] = {tp: ([], []) for tp in known}
+    for group, offsets_of_group in sorted(commits.offsets.items()):
+        for tp, offset in offsets_of_group.items():
+            if tp in of_groups:
+                groups, committed = of_groups[tp]
+                groups.append(group)
+                committed.append(offset)
     committed_at = run.at(commits.read_at)
-    for tp, of in groups.items():
+    for tp, (groups, committed) in of_groups.items():
         yield CommitRow(
             *common,
             topic=tp.topic,
@@ -239,8 +246,8 @@ def _commits(
             log_start_offset=offsets[tp].start,
             log_end_offset=offsets[tp].end,
             committed_at=committed_at,
-            groups=tuple(group for group, _ in of),
-            committed=tuple(offset for _, offset in of),
+            groups=tuple(groups),
+            committed=tuple(committed),
         )
 
 

@@ -250,31 +250,50 @@ class TestCommits:
         assert len(batch.rows) == 8
 
     @pytest.mark.parametrize(
-        ("commits", "offsets", "groups", "why"),
+        ("commits", "offsets", "names", "groups", "why"),
         [
-            ({"g": (A0, A1), "h": (A0,)}, 3, 2, ""),
-            ({"g": (A0, A1), "h": (A0,)}, 2, 2, "they have 3 committed offsets, more than the limit of 2"),
-            ({"g" * 600: (A0, A1)}, 3, 2, "they have 6 committed offsets, more than the limit of 3"),
-            ({"g": (A0, A1), "h": (A0,)}, 3, 1, "2 of them have committed offsets of a-0, more than the limit of 1"),
+            ({"g": (A0, A1), "h": (A0,)}, 3, 3, 2, ""),
+            ({"g": (A0, A1), "h": (A0,)}, 2, 3, 2, "they have 3 committed offsets, more than the limit of 2"),
+            ({"\U0001f600": (A0, A1)}, 2, 8, 2, ""),
+            (
+                {"\U0001f600": (A0, A1), "h": (A0,)},
+                3,
+                8,
+                2,
+                "they have 3 committed offsets with 9 bytes of names, more than the limit of 8",
+            ),
+            ({"g": (A0, A1), "h": (A0,)}, 3, 3, 1, "2 of them have committed offsets of a-0, more than the limit of 1"),
         ],
-        ids=["within the limits", "offsets", "long names", "groups"],
+        ids=["within the limits", "offsets", "names of several bytes", "too long names", "groups"],
     )
     async def test_too_many_are_not_sampled(
         self,
         monkeypatch: pytest.MonkeyPatch,
         commits: dict[str, tuple[TopicPartition, ...]],
         offsets: int,
+        names: int,
         groups: int,
         why: str,
     ) -> None:
         """Spark computes with each of them, and the Job is for all clusters. The sample is taken, and says why."""
         monkeypatch.setattr(sampler, "MOST_COMMITS", offsets)
+        monkeypatch.setattr(sampler, "MOST_NAMES", names)
         monkeypatch.setattr(sampler, "MOST_GROUPS", groups)
         cluster = Consumed(Clocks())
         cluster.answer = Answers({group: dict.fromkeys(of, 15) for group, of in commits.items()}, {})
         batch = await sampler_of_groups(cluster).sample()
         assert (batch.commits_missing, batch.commits == ()) == (why, why != "")
         assert len(batch.rows) == 8
+
+    async def test_long_names_of_many_groups_are_not_sampled(self) -> None:
+        """Rows have the name for each offset: a thousand groups with the longest ones would fill the memory."""
+        cluster = Consumed(Clocks())
+        partitions = [TopicPartition("a", number) for number in range(34)]
+        groups = {"\U0001f600" * 252 + f"{number:03}": dict.fromkeys(partitions, 15) for number in range(1000)}
+        cluster.answer = Answers(groups, {})
+        batch = await sampler_of_groups(cluster).sample()
+        assert batch.commits == ()
+        assert "34000 committed offsets with 34374000 bytes of names" in batch.commits_missing
 
     async def test_are_not_read_unless_asked_for(self) -> None:
         """It takes a permission that the rest does not take."""
