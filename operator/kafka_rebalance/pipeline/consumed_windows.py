@@ -53,10 +53,11 @@ def _pairs(commits: DataFrame, breaks: Sequence[datetime]) -> DataFrame:
         {f"{name}_0": F.lag(name).over(in_order) for name in ("at", "t", "commits")}
         | {"first_end": F.first("end").over(in_order)}
     )
-    groups = F.transform(
-        F.map_entries("commits"),
-        lambda group: F.struct(F.try_element_at("commits_0", group["key"]).alias("from"), group["value"].alias("to")),
+    # By hash: an element_at for each group would go through the list of all groups.
+    zipped = F.map_zip_with(
+        "commits_0", "commits", lambda _, before, after: F.struct(before.alias("from"), after.alias("to"))
     )
+    groups = F.filter(F.map_values(zipped), lambda group: group["to"].isNotNull())
     usable = both.where((F.col("t") > F.col("t_0")) & ~crosses(breaks)).withColumn("read", groups)
     certain = usable.where(~F.exists("read", _uncertain))
     old = _sum("read", lambda group: F.least(group["to"], "first_end") - F.least(group["from"], "first_end"))

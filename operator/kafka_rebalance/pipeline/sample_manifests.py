@@ -158,7 +158,8 @@ class Inventory:
 def write_batch(lake_uri: str, batch: SampleBatch, permit: Callable[[int], None] | None = None) -> Manifest:
     """Store one batch: the rows first, then the manifest that publishes them. Returns that of the samples.
 
-    ``permit`` is called before anything is written, with the bytes; what it raises is raised.
+    ``permit`` is called before anything is written, with the bytes; what it raises is raised. A committed offset counts
+    for a byte at least: Spark computes with each of them, however well equal ones are compressed.
     """
     lake = Lake.open(lake_uri)
     moment = batch.sampled_at.astimezone(UTC)
@@ -169,7 +170,8 @@ def write_batch(lake_uri: str, batch: SampleBatch, permit: Callable[[int], None]
     if batch.commits:
         files.append(_packed(batch.cluster_id, batch.commits, replace(stored, rows=len(batch.commits)), OFFSETS))
     if permit is not None:
-        permit(sum(len(data) + len(manifest.to_json()) for manifest, data in files))
+        stored_bytes = sum(len(data) + len(manifest.to_json()) for manifest, data in files)
+        permit(max(stored_bytes, sum(len(row.committed) for row in batch.commits)))
     for manifest, data in files:
         _store(lake, manifest, data)
     return files[0][0]

@@ -27,7 +27,8 @@ MOST_COMMITS = 500_000
 MOST_NAMES = 32 << 20
 """Bytes of the names of groups in a sample. They count for each committed offset: rows have the name of each."""
 MOST_GROUPS = 1_000
-"""Groups that have committed offsets of one partition: Spark looks for each group in the list of the sample before."""
+"""Groups that have committed offsets of one partition. Spark looks for each of them in the sample before by the hash of
+its name, and names may be made up so that all have the same hash."""
 _CLEANUP = "cleanup.policy"
 _TIERED = "remote.storage.enable"
 

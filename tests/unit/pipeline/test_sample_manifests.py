@@ -127,6 +127,19 @@ class TestCommits:
         assert found(tmp_path).manifests == (manifest,)
         assert clusters(Lake.open(str(tmp_path))) == ["c1"]
 
+    def test_each_counts_for_a_byte_at_least(self, tmp_path: Path) -> None:
+        """Equal ones take less in the file, and as much time of Spark as others."""
+        sample = commits_of(batch())
+        (row,) = sample.commits
+        groups = tuple(f"g{number:05}" for number in range(5_000))
+        many = replace(sample, commits=(replace(row, groups=groups, committed=(7,) * len(groups)),) * 20)
+        permitted: list[int] = []
+        for written in (sample, many):
+            write_batch(str(tmp_path), written, permitted.append)
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert permitted[1] == 100_000
+        assert permitted[0] < sum(path.stat().st_size for path in files) < 100_000
+
     def test_a_sample_without_any_writes_no_file(self, tmp_path: Path) -> None:
         """The groups were not read, or not all of them."""
         write_batch(str(tmp_path), batch())
