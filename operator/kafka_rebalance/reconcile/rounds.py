@@ -276,7 +276,7 @@ class Rounds:
         many = moves_many_in_dirs(running)
 
         async def judge(rebalance: Rebalance) -> None:
-            rebalance.assessment = await self._judges.judged_beforehand(rebalance, look)
+            rebalance.assessment = await self._judges.judged_beforehand(rebalance, direction_of(rebalance), look)
             if many:
                 rebalance.assessment = await self._judges.log_dirs_judged(rebalance, look.log_dirs, many=True)
 

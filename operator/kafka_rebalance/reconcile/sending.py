@@ -239,6 +239,7 @@ class Sending:
         look = await self._observer.look_again(look, tps)
         for rebalance in running:
             direction = rebalance.assessment.judgement.direction or Direction.FORWARD
+            rebalance.assessment = await self._judges.judged_beforehand(rebalance, direction, look)
             rebalance.assessment = self._judges.judged(rebalance, direction, look)
         return look
 

@@ -66,12 +66,12 @@ class Judges:
         judgement = judge_again(before, inputs, look.observation, look.changes, self._clock.now())
         return replace(assessment, judgement=judgement)
 
-    async def judged_beforehand(self, rebalance: Rebalance, look: Look) -> Assessment:
+    async def judged_beforehand(self, rebalance: Rebalance, direction: Direction | None, look: Look) -> Assessment:
         """If many partitions must be judged, judge them in a thread, because a large run takes seconds.
 
-        If an input changes meanwhile, ``judged`` judges again what that concerns.
+        A server may show all partitions otherwise in each reading of them. If an input changes meanwhile, ``judged``
+        judges again what that concerns.
         """
-        direction = direction_of(rebalance)
         assessment, run = self.in_direction(rebalance, direction), rebalance.record.loaded_run
         if run is None or direction is None or len(run.moves) < MANY:
             return assessment

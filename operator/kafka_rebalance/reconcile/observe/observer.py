@@ -10,7 +10,7 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.health_gate import Vitals
 from kafka_rebalance.execution.log_dir_moves import LogDirReading
 from kafka_rebalance.execution.partition_status import Observation
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, Reassignment
+from kafka_rebalance.kafka.ports import Answers, ClusterInfo, KafkaReader, Reassignment
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.observe import cluster_readings
 from kafka_rebalance.reconcile.observe.broker_membership import BrokerMembership
@@ -265,10 +265,17 @@ class Observer:
         self._found = len(found)
         self._undescribed = denied_now(self._undescribed, topics, found.errors)
         self._note_unread(found.errors, topics)
-        # In a thread as in ``everything``, where the partitions are many: topics are described as a whole.
-        changed = cluster_readings.changed_since
-        many = len(found) >= _MANY_DESCRIBED
-        otherwise = await asyncio.to_thread(changed, found, self._known) if many else changed(found, self._known)
+        # In a thread as in ``everything``, where the partitions are many: topics are described as a whole. Nothing else
+        # reads or writes what is known meanwhile: only this round does, and it waits.
+        many = max(len(found), len(tps)) >= _MANY_DESCRIBED
+        changed = await asyncio.to_thread(self._take_in, found, tps) if many else self._take_in(found, tps)
+        return changed, listed
+
+    def _take_in(
+        self, found: Answers[TopicPartition, PartitionState, str], tps: Collection[TopicPartition]
+    ) -> set[TopicPartition]:
+        """Update what is known by this reading of the topics of ``tps``; returns what reads differently now."""
+        otherwise = cluster_readings.changed_since(found, self._known)
         if self._bound.is_exceeded_by([found[tp] for tp in otherwise], self._known):
             self.expire()  # partitions that are new, or were not asked for, are known from the next reading on
             otherwise = self._known.keys() & otherwise & set(tps)
@@ -281,7 +288,7 @@ class Observer:
         self._known.update((tp, found[tp]) for tp in otherwise)
         self._note_changed(missing | otherwise)
         cluster_readings.update_unhealthy(self._unhealthy, missing | otherwise, self._known)
-        return missing | otherwise, listed
+        return missing | otherwise
 
     def _note_changed(self, tps: Collection[TopicPartition]) -> None:
         known = self._known

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
@@ -9,8 +10,11 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.unit.reconcile.log_dir_runs import A, B, C, jbod, only_log_dirs
 
 from kafka_rebalance.execution.alike import AlikeJudge
+from kafka_rebalance.kafka.ports import Answers
+from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.act import judges, log_dir_calls
 from kafka_rebalance.reconcile.decide import log_dir_decisions
+from kafka_rebalance.reconcile.decide.judging import partitions_to_judge
 from kafka_rebalance.reconcile.state import record
 
 
@@ -58,6 +62,42 @@ class TestFirstJudgement:
         assert (threads - {threading.main_thread()} != set()) is in_threads
         asyncio.run(operator.until("Succeeded"))
         assert operator.kafka.lists("t") == [[3, 2]] * 4
+
+
+class Flipping(KafkaInMemory):
+    """Shows another leader of each partition in each reading of some topics."""
+
+    async def describe_partitions(self, topics=None, listed=None):
+        found = await super().describe_partitions(topics, listed)
+        if topics is None:
+            return found
+        self.led_by = {1: 2, 2: 1}[getattr(self, "led_by", 1)]
+        shown = {tp: replace(state, leader=BrokerId(self.led_by)) for tp, state in found.items()}
+        return Answers(shown, found.errors)
+
+
+class TestSecondLooks:
+    async def test_off_the_loop_if_many_partitions_read_otherwise(self, monkeypatch):
+        """A server may show all of them otherwise in each reading of a round."""
+        in_loop, elsewhere = [], []
+        again = judges.judge_again
+
+        def seen(before, inputs, observation, changes, now):
+            concerned = partitions_to_judge(before, inputs, changes)
+            count = len(inputs.run.moves) if concerned is None else len(concerned)
+            here = threading.current_thread() is threading.main_thread()
+            (in_loop if here else elsewhere).append(count)
+            return again(before, inputs, observation, changes, now)
+
+        monkeypatch.setattr(judges, "judge_again", seen)
+        monkeypatch.setattr(judges, "MANY", 4)
+        operator = OperatorInMemory(Flipping([1, 2, 3], t=[[1, 2]] * 4))
+        operator.assign(*(("t", number, [2, 1]) for number in range(4)))
+        await operator.until("Rebalancing")
+        elsewhere.clear()
+        await operator.round()
+        assert len(elsewhere) > 1
+        assert max(in_loop) < 4
 
 
 class TestLogDirs:

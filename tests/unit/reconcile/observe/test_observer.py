@@ -1,5 +1,6 @@
 """How often cluster data is read, and which partitions have to be judged again."""
 
+import threading
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import Answers, ClusterInfo, ConfigSource, ConfigValue, Reassignment
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.observe import cluster_readings
 from kafka_rebalance.reconcile.observe import observer as observer_module
+from kafka_rebalance.reconcile.observe.known_bound import KnownBound
 from kafka_rebalance.reconcile.observe.min_insync_reader import MIN_INSYNC_SECONDS
 from kafka_rebalance.reconcile.observe.observer import EVERYTHING_SECONDS, Observer
 
@@ -143,6 +146,38 @@ class TestManyInFlight:
         """The cost is small, and progress is seen at once."""
         monkeypatch.setattr(observer_module, "_MANY_DESCRIBED", 3)
         assert (await there.look()).fresh == {TP, ELSEWHERE}
+
+
+class TestManyDescribed:
+    @pytest.mark.parametrize(("many", "in_threads"), [(2, True), (3, False)])
+    async def test_a_thread_compares_them_and_takes_them_in(self, monkeypatch, many, in_threads):
+        """A server may show all partitions otherwise in each reading, or none of those that it is asked for."""
+        threads = set()
+        for owner, name in (
+            (cluster_readings, "changed_since"),
+            (cluster_readings, "update_unhealthy"),
+            (KnownBound, "is_exceeded_by"),
+            (Observer, "_note_changed"),
+        ):
+            call = getattr(owner, name)
+            monkeypatch.setattr(owner, name, noting(threads, call))
+        monkeypatch.setattr(observer_module, "_MANY_DESCRIBED", many)
+        there = Cluster(state(TP, 1, 2), state(BESIDE, 1, 2))
+        there.observer = Observer(there, there)
+        look = await there.look(TP, BESIDE)
+        for changed in ({TP: state(TP, 2, 1), BESIDE: state(BESIDE, 2)}, {}):
+            there.states = changed
+            seen = await there.observer.look_again(look, {TP, BESIDE})
+            assert (seen.changes.partitions, there.observer.known()) == ({TP, BESIDE}, changed)
+        assert (threading.main_thread() not in threads) is in_threads
+
+
+def noting(threads, call):
+    def called(*args):
+        threads.add(threading.current_thread())
+        return call(*args)
+
+    return called
 
 
 def replicas_lists(state):
