@@ -97,7 +97,7 @@ class Submitting:
                 self._last_calls.forget(_not_carried_out(answers))
                 refused = _refused(answers)
                 self._origins.give_up(rebalance, refused)
-                if orders.alters or orders.elections:
+                if len({*orders.alters, *orders.elections}) >= _MANY_REFUSED:
                     self._pause_after(rebalance.uid, len(refused))
                 self._note_refused(rebalance.uid, refused, answers)
                 _check(rebalance.name, answers)
@@ -136,7 +136,10 @@ class Submitting:
         return self._clock.monotonic() < until
 
     def _pause_after(self, uid: str, refused: int) -> None:
-        """Each attempt records the origins of all: a server that refuses very many must not keep etcd busy."""
+        """Each attempt records the origins of all: a server that refuses very many must not keep etcd busy.
+
+        Only after calls with as many orders: a small call, which each round may send first, does not end the pauses.
+        """
         _, before = self._pauses.pop(uid, (0.0, 0.0))
         if refused >= _MANY_REFUSED:
             pause = min(2 * before, _LONGEST_PAUSE_SECONDS) or _FIRST_PAUSE_SECONDS

@@ -1,5 +1,6 @@
 """Which calls are sent at once, and which wait until their throttle is in place."""
 
+import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
@@ -57,9 +58,13 @@ class TestTheLog:
 
 
 class TestManyRefusals:
-    async def test_are_followed_by_pauses_that_grow(self, monkeypatch):
-        """Before each attempt, the origins of all are recorded. When Kafka accepts the orders, all go on."""
-        kafka = KafkaInMemory([1, 2, 3], t=[[1, 2]] * 20)
+    @pytest.mark.parametrize("at_once", [0, 1])
+    async def test_are_followed_by_pauses_that_grow(self, monkeypatch, at_once):
+        """Before each attempt, the origins of all are recorded. When Kafka accepts the orders, all go on.
+
+        The orders that copy nothing have a call of their own, before the copies of each round.
+        """
+        kafka = KafkaInMemory([1, 2, 3], t=[[1, 2]] * (20 + at_once))
         accept, attempts = kafka.alter_reassignments, []
 
         async def refuse(orders):
@@ -69,11 +74,11 @@ class TestManyRefusals:
         monkeypatch.setattr(kafka, "alter_reassignments", refuse)
         monkeypatch.setattr(submitting, "_MANY_REFUSED", 20, raising=False)
         operator = OperatorInMemory(kafka)
-        operator.assign(*(("t", n, [3, 2]) for n in range(20)))
-        await operator.until_true(lambda: bool(attempts))
+        operator.assign(*(("t", n, [3, 2] if n < 20 else [2, 1]) for n in range(20 + at_once)))
+        await operator.until_true(lambda: 20 in attempts)
         for _ in range(13):  # seconds: attempts after 2 and 6 of them, the next one after 14
             await operator.round()
-        assert attempts == [20] * 3
+        assert attempts == [*[1] * at_once, 20] * 3
         why = "OrderRefused (20, e.g. t-0: Kafka answered InvalidReplicaAssignment; it is sent again"
         assert why in operator.message
         monkeypatch.setattr(kafka, "alter_reassignments", accept)
