@@ -48,11 +48,12 @@ class _History:
 class OperatorInMemory:
     """Rounds of one second each, for one KafkaRebalance. ``model`` is the pipeline's load model of the cluster.
 
-    ``history``: the records of the runs that have ended; ``durations``: what was learnt from such.
+    ``turns``: those of an inline connection. ``history``: the records of the runs that have ended; ``durations``: what
+    was learnt from such.
     """
 
-    def __init__(self, kafka, model=None):
-        self.kafka, self.model, self.capacity = kafka, model, None
+    def __init__(self, kafka, model=None, turns=None):
+        self.kafka, self.model, self.capacity, self.turns = kafka, model, None, turns
         self.kube, self.clock, self.records = _Kube(), StoppedClock(), Records()
         self.history, self.durations = [], None
         self.restart()
@@ -72,6 +73,7 @@ class OperatorInMemory:
             lambda: self.capacity,
             self.clock,
             _History(self),
+            turns=self.turns,
             on_record=frozenset(on_record),
         )
         self.engine = ClusterEngine(parts)

@@ -22,6 +22,7 @@ from kafka_rebalance.reconcile.engine_parts import EngineParts
 from kafka_rebalance.reconcile.report.engine_samples import ClusterFigures, RoundTotals
 from kafka_rebalance.reconcile.rounds import Rounds
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.round_thread import round_of
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ class ClusterEngine:
         self._resources = parts.resources
         self._stores = parts.stores
         self._clock = parts.clock
+        self._turn = parts.turns.round if parts.turns else None
         self._woken = asyncio.Event()
         # Not ``self.wake``: nothing here may refer to the engine or its rounds, because the garbage collector never
         # searches the data of a large run (``model.bulk.kept_for_long``), and would not free a reference cycle.
@@ -173,7 +175,7 @@ class ClusterEngine:
     async def tick(self) -> float:
         """One round, measured. Returns how many seconds may pass before the next."""
         began, cpu = self._clock.monotonic(), time.thread_time()
-        with bound_contextvars(cluster=self.cluster_id):
+        with bound_contextvars(cluster=self.cluster_id), round_of(self._turn):
             pause, failed_for = await self._round()
         took, computed = self._clock.monotonic() - began, time.thread_time() - cpu
         self._totals = self._totals.plus(took, computed, failed=bool(failed_for))

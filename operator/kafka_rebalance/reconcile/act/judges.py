@@ -3,7 +3,6 @@
 Replaces the moves of an open run when its direction changes; assessments are returned, ``reconcile.rounds`` sets them.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -22,6 +21,7 @@ from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.judgement import JudgeInputs, Judgement
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import LoadedRun
+from kafka_rebalance.reconcile.state.round_thread import off_the_loop
 
 MANY = 1_000
 """The number of partitions from which they are judged in a thread: some 30 ms."""
@@ -46,7 +46,7 @@ class Judges:
         run, back = record.loaded_run, direction is not Direction.FORWARD
         if run is None or direction is None or len(record.origins if back else run.plan.partitions) < LARGE:
             return
-        turned = await asyncio.to_thread(run.turned, record.origins, back=back)
+        turned = await off_the_loop(run.turned, record.origins, back=back)
         if rebalance.record is record:
             rebalance.record = replace(record, loaded_run=turned)
 
@@ -81,14 +81,14 @@ class Judges:
             return assessment
         question = partial(judge_again, before, inputs, look.observation, look.changes, self._clock.now())
         first = not assessment.statuses.judged
-        judgement = await asyncio.to_thread(_for_long if first else _asked, len(run.moves), question)
+        judgement = await off_the_loop(_for_long if first else _asked, len(run.moves), question)
         return replace(rebalance.assessment, run=run, judgement=judgement)
 
     async def log_dirs_judged(self, rebalance: Rebalance, seen: LogDirReading | None, *, many: bool) -> Assessment:
         """The assessment with the log dirs as they were ``seen``, judged in a thread if it is one of ``many``."""
         if not many or not _moves_in_dirs(rebalance):
             return with_log_dirs_judged(rebalance, seen)
-        return await asyncio.to_thread(with_log_dirs_judged, rebalance, seen)
+        return await off_the_loop(with_log_dirs_judged, rebalance, seen)
 
     def _inputs(self, rebalance: Rebalance, run: LoadedRun, direction: Direction, look: Look) -> JudgeInputs:
         restarting = self._observer.members.away(rebalance.desired.spec.execution.broker_settle_seconds)

@@ -1,6 +1,5 @@
 """What brokers say of the log dirs of the replicas that move between them."""
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -10,6 +9,7 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.log_dir_moves import DirKey, LogDirReading, ReplicaPlace
 from kafka_rebalance.kafka.ports import KafkaReader, LogDir
 from kafka_rebalance.model.topology import BrokerId, ReplicaKey, TopicPartition
+from kafka_rebalance.reconcile.state.round_thread import off_the_loop
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class LogDirReader:
         named = sum(len(one.replica_bytes) + len(one.future_bytes) for dirs in found.values() for one in dirs)
         if named + len(keys) < _MANY:
             return reading_of(found, keys)
-        return await asyncio.to_thread(reading_of, found, keys)
+        return await off_the_loop(reading_of, found, keys)
 
 
 def reading_of(found: Mapping[BrokerId, Collection[LogDir]], keys: Collection[ReplicaKey]) -> LogDirReading:

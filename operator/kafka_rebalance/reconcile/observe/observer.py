@@ -1,6 +1,5 @@
 """Reads the partitions of a cluster in each round, and keeps what was read."""
 
-import asyncio
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from kafka_rebalance.reconcile.observe.known_bound import KnownBound
 from kafka_rebalance.reconcile.observe.min_insync_reader import MinInsyncReader, denied_now
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 from kafka_rebalance.reconcile.observe.size_reader import SizeReader
+from kafka_rebalance.reconcile.state.round_thread import off_the_loop
 
 log = logging.getLogger(__name__)
 
@@ -123,8 +123,8 @@ class Observer:
             self._note_unread(found.errors, self._unread)
             # Nothing writes to what is compared here meanwhile: only this round does, and it waits.
             first = not self._known
-            kept = await asyncio.to_thread(self._bound.kept, found, self._known, frozenset(self._unread))
-            self._known, changed, self._unhealthy, self.in_flight = await asyncio.to_thread(
+            kept = await off_the_loop(self._bound.kept, found, self._known, frozenset(self._unread))
+            self._known, changed, self._unhealthy, self.in_flight = await off_the_loop(
                 compared, found, self._known, kept
             )
             self._changed = self._changed | changed if self._changed else changed
@@ -189,7 +189,7 @@ class Observer:
         self._looked_at = self._full_readings
         fresh, listed = await self._to_describe(moving, info)
         all_that_move = listed is None
-        fresh |= await asyncio.to_thread(cluster_readings.suspects, self._unhealthy, planned)
+        fresh |= await off_the_loop(cluster_readings.suspects, self._unhealthy, planned)
         read, listed = await self._read_topics_of(fresh, listed)
         self._changed |= read
         if all_that_move:
@@ -199,7 +199,7 @@ class Observer:
         min_insync = await self._min_insync.read(await self._topics_of(planned))
         unknown = self._unread | self._undescribed.keys()
         absent = cluster_readings.absent_from
-        unseen = await asyncio.to_thread(absent, known, planned) if again else absent(known, fresh)
+        unseen = await off_the_loop(absent, known, planned) if again else absent(known, fresh)
         missing = (tp for tp in unseen if tp.topic not in unknown)
         self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in missing} | {
             tp: count for tp, count in self._absent.items() if not again and tp not in fresh
@@ -268,7 +268,7 @@ class Observer:
         # In a thread as in ``everything``, where the partitions are many: topics are described as a whole. Nothing else
         # reads or writes what is known meanwhile: only this round does, and it waits.
         many = max(len(found), len(tps)) >= _MANY_DESCRIBED
-        changed = await asyncio.to_thread(self._take_in, found, tps) if many else self._take_in(found, tps)
+        changed = await off_the_loop(self._take_in, found, tps) if many else self._take_in(found, tps)
         return changed, listed
 
     def _take_in(
@@ -298,7 +298,7 @@ class Observer:
     async def _topics_of(self, planned: Collection[TopicPartition]) -> frozenset[str]:
         """Found again only for other partitions: nobody writes to a collection of them."""
         if planned is not self._planned:
-            topics = await asyncio.to_thread(lambda: frozenset([tp.topic for tp in planned]))
+            topics = await off_the_loop(lambda: frozenset([tp.topic for tp in planned]))
             self._planned, self._planned_topics = planned, topics
         return self._planned_topics
 

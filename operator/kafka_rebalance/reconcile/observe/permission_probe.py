@@ -6,7 +6,6 @@ them: reading those takes a permission on the cluster only.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
@@ -16,6 +15,7 @@ from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.least_permissions import MissingPermission, missing_permissions
 from kafka_rebalance.kafka.ports import KafkaReader, LogDir
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.reconcile.state.round_thread import off_the_loop
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ async def hidden_topics(
                 held.update(map(_topic_of, log_dir.replica_bytes))
         return held.difference(map(_topic_of, known))
 
-    unseen = await asyncio.to_thread(unknown)  # of a large cluster that takes a while
+    unseen = await off_the_loop(unknown)  # of a large cluster that takes a while
     if not unseen:
         return frozenset()
     errors = (await admin.describe_partitions(unseen)).errors

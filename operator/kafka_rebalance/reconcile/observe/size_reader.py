@@ -1,6 +1,5 @@
 """Reads the sizes of replicas and disks of one cluster, and derives from them how fast copies and leaders grow."""
 
-import asyncio
 import logging
 from collections.abc import Collection, Mapping
 
@@ -15,6 +14,7 @@ from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartit
 from kafka_rebalance.reconcile.observe import cluster_readings
 from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading, ReplicaSizes
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
+from kafka_rebalance.reconcile.state.round_thread import off_the_loop
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class SizeReader:
         try:
             for some in cluster_readings.asked_together(asked, len(self.replica_bytes)):
                 found |= (dirs := await self._admin.log_dirs(some))
-                self._take_in(dirs, await asyncio.to_thread(cluster_readings.sizes_of_each, dirs), some, partitions)
+                self._take_in(dirs, await off_the_loop(cluster_readings.sizes_of_each, dirs), some, partitions)
         except RebalanceError as error:
             log.warning("sizes on disk are not known: %s", error.message)
             return
@@ -115,8 +115,8 @@ class SizeReader:
             self._recent = set()
             await self._permissions.compare(found, known)
         # In threads: servers of an inline connection may show 100,000 copies. Only this round writes to what they read.
-        await asyncio.to_thread(self._read_produce_rates, partitions, now)
-        await asyncio.to_thread(self._read_traffic, partitions, now)
+        await off_the_loop(self._read_produce_rates, partitions, now)
+        await off_the_loop(self._read_traffic, partitions, now)
 
     def _forget_gone(self, there: Collection[BrokerId]) -> None:
         """Forget brokers that are not there at two readings of all brokers: a server may name others at each."""

@@ -62,6 +62,7 @@ from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores, loaded_run_of
+from kafka_rebalance.reconcile.state.round_thread import off_the_loop
 from kafka_rebalance.reconcile.state.selection import pinned_topics, select
 
 log = logging.getLogger(__name__)
@@ -160,11 +161,11 @@ class PlanMaker:
             draft = await self._draft(rebalance, spec, info, back)
         plan, flying = draft.plan, draft.flying
         # Computed once, off the event loop.
-        await asyncio.to_thread(lambda: (plan.hash, plan.broker_changes, plan.replica_moves))
+        await off_the_loop(lambda: (plan.hash, plan.broker_changes, plan.replica_moves))
         continued = await self._continued_copies(rebalance, spec, info, plan, flying)
         if continued != flying.keys():
             return ContinuedCopies(planning_hash(spec), continued)
-        await asyncio.to_thread(refuse_unordered, plan)
+        await off_the_loop(refuse_unordered, plan)
         await self._refuse_overfull(plan, info, continued | {move.tp for move in back}, spec.goals.disk_limit)
         run = self._run_of(draft, rebalance, spec, now)
         made_at = self._clock.now()
@@ -186,7 +187,7 @@ class PlanMaker:
         self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, back: Collection[PartitionMove]
     ) -> _DraftPlan:
         """The plan with all that it keeps of earlier ones. The readings of a large cluster are freed on return."""
-        read = await asyncio.to_thread(known_ones, await self._admin.describe_partitions(), self._known())
+        read = await off_the_loop(known_ones, await self._admin.describe_partitions(), self._known())
         flying = copies_of(rebalance, read, info.brokers)
         work = await earlier_work(rebalance, self._stores, self._runs_to_take_over)
         refuse_early(work.taken, self._clock.now())
@@ -208,16 +209,16 @@ class PlanMaker:
         if not any(p.current != p.target or p.elects for p in made.partitions):
             refuse_outdated(selected, read, self._known())
         kept = (*earlier, *await moves_to_keep(self._stores, rebalance, made))
-        made = await asyncio.to_thread(with_earlier_moves, made, kept, partitions, let_go)
-        topics = await asyncio.to_thread(_topics_of, partitions)
+        made = await off_the_loop(with_earlier_moves, made, kept, partitions, let_go)
+        topics = await off_the_loop(_topics_of, partitions)
         unmatched = await in_thread(
             lambda: tuple(unmatched_patterns(spec.topics, topics)), self._thread_turn, namespace
         )
         made = replace(made, unmatched=unmatched)
         log_dirs = LogDirInputs(frozenset(info.brokers), dirs, selected, pinned, partitions, work.log_dirs)
-        questions = await asyncio.to_thread(log_dir_questions, made, spec, log_dirs)
+        questions = await off_the_loop(log_dir_questions, made, spec, log_dirs)
         answers = await run_log_dirs(questions, self._turns, namespace)
-        plan = await asyncio.to_thread(with_log_dirs, made, log_dirs, questions, answers)
+        plan = await off_the_loop(with_log_dirs, made, log_dirs, questions, answers)
         return _DraftPlan(plan, flying, work, origins, spent, model)
 
     async def _solved(
@@ -227,7 +228,7 @@ class PlanMaker:
         work, partitions, selected = basis.work, basis.partitions, basis.selected
         goals = planning_goals(spec.goals)
         model = await self.load_model(needed=needs_rates(goals.load))
-        loads = await asyncio.to_thread(known_loads, live_sizes(basis.dirs), model, selected)
+        loads = await off_the_loop(known_loads, live_sizes(basis.dirs), model, selected)
         refuse_unknown_sizes(goals, loads, selected)
         opened = work.opened
         known = opened.in_direction(basis.origins, back=False).moves if opened is not None else ()
@@ -272,9 +273,9 @@ class PlanMaker:
         namespace, ref = desired.metadata.namespace, spec.assignment.config_map_ref
         text = await self._resources.config_map_key(namespace, ref.name, ref.key)
         source = f"key {ref.key!r} of ConfigMap {namespace}/{ref.name}"
-        rows = await asyncio.to_thread(read_assignment, text, source)
+        rows = await off_the_loop(read_assignment, text, source)
         await self._refuse_unseen({row.tp for row in rows} - partitions.keys())
-        return await asyncio.to_thread(lists_for, rows, partitions, earlier, named)
+        return await off_the_loop(lists_for, rows, partitions, earlier, named)
 
     async def _refuse_unseen(self, missing: Collection[TopicPartition]) -> None:
         """Transient("MetadataStale") where one of these is there: a broker that does not know a topic proves nothing.
@@ -315,7 +316,7 @@ class PlanMaker:
         except RebalanceError as error:
             log.warning("what is free on disk is not known: %s", error.message)
             return
-        await asyncio.to_thread(refuse_overfull, plan, dirs, copies, limit)
+        await off_the_loop(refuse_overfull, plan, dirs, copies, limit)
 
     async def _min_insync(
         self, spec: KafkaRebalanceSpec, selected: Mapping[TopicPartition, PartitionState]

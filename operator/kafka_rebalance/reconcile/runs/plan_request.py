@@ -1,6 +1,5 @@
 """Builds the planner's request from the selected partitions and their sizes, and has it planned."""
 
-import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -25,6 +24,7 @@ from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
 from kafka_rebalance.reconcile.runs.known_loads import KnownLoads, PartitionSize
 from kafka_rebalance.reconcile.runs.solving import run_planner
 from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
+from kafka_rebalance.reconcile.state.round_thread import off_the_loop
 
 _UNKNOWN_SIZE = PartitionSize(0, ())
 
@@ -61,11 +61,11 @@ async def make_plan(
     ``turns`` and ``namespace``: as for `run_planner`.
     """
     # Both the request and what is added to the plan take seconds if there are many partitions.
-    resting = await asyncio.to_thread(_at_rest, selected)
-    request = await asyncio.to_thread(_request, spec, info, resting, selected, loads, inputs)
+    resting = await off_the_loop(_at_rest, selected)
+    request = await off_the_loop(_request, spec, info, resting, selected, loads, inputs)
     leaving = _ids(spec.brokers.decommission)
     made = await run_planner(request, turns, namespace)
-    return await asyncio.to_thread(_completed, made, request, resting, selected, inputs, leaving)
+    return await off_the_loop(_completed, made, request, resting, selected, inputs, leaving)
 
 
 def _at_rest(selected: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:

@@ -33,11 +33,16 @@ async def in_thread(work: Callable[[], T], turn: Turn | None, namespace: str | N
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T]
     if turn is not None:
-        future = loop.create_task(_in_turn(work, turn))
+        future = loop.create_task(in_turn(work, turn, _OF_INLINE))
     elif namespace is not None:
         future = loop.create_task(_one_of(namespace, work))
     else:
         future = loop.run_in_executor(_OF_KAFKA_CONNECTIONS, work)
+    return await with_beats(future)
+
+
+async def with_beats(future: asyncio.Future[T]) -> T:
+    """Its result. It is cancelled if this is. To wait for it is a beat every few seconds."""
     try:
         while not future.done():
             await asyncio.wait({future}, timeout=_BEAT_SECONDS)
@@ -47,9 +52,10 @@ async def in_thread(work: Callable[[], T], turn: Turn | None, namespace: str | N
     return future.result()
 
 
-async def _in_turn(work: Callable[[], T], turn: Turn) -> T:
+async def in_turn(work: Callable[[], T], turn: Turn, threads: ThreadPoolExecutor) -> T:
+    """The result of ``work``, which one of the ``threads`` does when it is the turn of the namespace."""
     async with turn():
-        return await asyncio.get_running_loop().run_in_executor(_OF_INLINE, work)
+        return await asyncio.get_running_loop().run_in_executor(threads, work)
 
 
 async def _one_of(namespace: str, work: Callable[[], T]) -> T:

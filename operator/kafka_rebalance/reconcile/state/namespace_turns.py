@@ -1,4 +1,4 @@
-"""Limits work for inline connections to one piece at a time: planner processes, and what their thread does.
+"""Limits work for inline connections to one piece at a time: planner processes, and what each of their threads does.
 
 The memory of planner processes counts for the container of the operator, and any number of servers may each claim a
 cluster that is hard to plan, or whose topics are slow to match. At most one piece of work of each namespace is in the
@@ -35,18 +35,24 @@ class InlineTurns:
     """The turns of one namespace for the work of its inline connections.
 
     ``process``: held while a process plans. ``thread``: held while topics are matched, or a small plan is made.
+    ``round``: held while a round computes what takes long.
     """
 
     process: Turn
     thread: Turn
+    round: Turn
 
 
 class AllInlineTurns:
-    """The turns of all inline connections: the process and the thread do not wait for each other."""
+    """The turns of all inline connections: the process and the threads do not wait for each other."""
 
     def __init__(self) -> None:
-        self._process, self._thread = NamespaceTurns(), NamespaceTurns()
+        self._process, self._thread, self._round = NamespaceTurns(), NamespaceTurns(), NamespaceTurns()
 
     def of(self, namespace: str) -> InlineTurns:
         """The turns of this namespace."""
-        return InlineTurns(partial(self._process.of, namespace), partial(self._thread.of, namespace))
+        return InlineTurns(
+            partial(self._process.of, namespace),
+            partial(self._thread.of, namespace),
+            partial(self._round.of, namespace),
+        )
