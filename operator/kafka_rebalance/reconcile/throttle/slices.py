@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from kafka_rebalance.execution.reassignment_throttle import Claim
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+from kafka_rebalance.reconcile.state.round_thread import off_the_loop
 
 T = TypeVar("T")
 
@@ -18,7 +19,7 @@ THROTTLES_OF_A_SLICE = 5
 
 async def computed(work: Callable[..., T], *arguments: object, many: bool) -> T:
     """The result of this work, done in a thread if it is for ``many``. It changes nothing that others use."""
-    return await asyncio.to_thread(work, *arguments) if many else work(*arguments)
+    return await off_the_loop(work, *arguments) if many else work(*arguments)
 
 
 def many_move(
