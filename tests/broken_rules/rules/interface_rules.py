@@ -89,7 +89,7 @@ INTERFACE_RULES = (
         "no-secret-on-record",
         "The record of a cluster's owner names Secrets and does not contain them.",
         "reconcile/engines.py",
-        "servers_of(settings.bootstrap_servers), connection.on_record)",
+        "servers_of(settings.bootstrap_servers), on_record)",
         "servers_of(settings.bootstrap_servers), settings.password or settings.oauth.client_secret)",
         ("tests/unit/reconcile/test_supervisor_credentials.py::test_of_a_cluster_in_use",),
     ),
