@@ -67,6 +67,8 @@ class BrokerRates:
         """Rates that are on record, and that no call has asked for yet."""
         self._denied: dict[RateKey, int] = {}
         """Those of them that a broker did not let us set."""
+        self._due = frozenset[BrokerId]()
+        """The brokers whose rates may be recorded in this round: what is there before us was read at its beginning."""
         self._started_at = monotonic()
         self._not_allowed: dict[BrokerId, str] = {}
         """The answers of brokers that refuse any change of their rates."""
@@ -79,7 +81,8 @@ class BrokerRates:
         """Find out what each rate should be. No rate is raised on ``kept`` brokers, with copies that no claim names."""
         self._wanted = wanted
         self._forget_all_but({*wanted.brokers, *self._cache.ledger.brokers})
-        await self._read_originals(wanted.brokers.intersection(alive))
+        due = self._backoff.due(wanted.brokers.intersection(alive))
+        self._due = frozenset(due) - await self._read_originals(due)
         self.targets = {}
         for broker in wanted.brokers:
             for name in RATE_NAMES:
@@ -108,10 +111,10 @@ class BrokerRates:
 
     def ledger_to_write(self) -> Ledger:
         """The ledger with a row for each rate that is to be set, as soon as it is tried."""
-        rows, due = {}, set(self._backoff.due({broker for broker, _ in self.targets}))
+        rows = {}
         for key, target in self.targets.items():
             row = self._cache.ledger.rate(*key)
-            if target.rate is not None and (row is not None or key[0] in due):
+            if target.rate is not None and (row is not None or key[0] in self._due):
                 row = row or RateRecord(self._originals[key[0]][1][key[1]])
                 asked, claims = self._wanted.asked(*key), self._wanted.claims.get(key[0], frozenset())
                 rows[key] = row_to_write(row, target.rate, self._state(key), asked, claims)
@@ -274,18 +277,23 @@ class BrokerRates:
             return key in self.targets and self.targets[key].rate is not None
         return self._state(key).lacks(self._rate_on_record(key))
 
-    async def _read_originals(self, brokers: Iterable[BrokerId]) -> None:
-        """Read the rates that have no ledger row: again where one is about to be recorded, else now and then."""
+    async def _read_originals(self, brokers: Iterable[BrokerId]) -> set[BrokerId]:
+        """Read the rates that have no ledger row: again where one is about to be recorded, else now and then.
+
+        Returns the brokers that did not answer.
+        """
         now = self._monotonic()
         unknown = []
-        for broker in self._backoff.due(brokers):
+        for broker in brokers:
             unrecorded = set(RATE_NAMES) - set(self._cache.ledger.brokers.get(broker, {}))
             to_be_recorded = any(self._wanted.asked(broker, name) for name in unrecorded)
             old = now - self._originals.get(broker, (float("-inf"),))[0] > _ORIGINALS_SECONDS
             if to_be_recorded or (unrecorded and old):
                 unknown.append(broker)
-        for broker, values in (await self._ask(unknown)).items():
+        found = await self._ask(unknown)
+        for broker, values in found.items():
             self._originals[broker] = now, originals(values, ConfigSource.DYNAMIC_BROKER)
+        return set(unknown) - found.keys()
 
     async def _ask(self, brokers: Collection[BrokerId]) -> dict[BrokerId, dict[str, ConfigValue]]:
         if not brokers:

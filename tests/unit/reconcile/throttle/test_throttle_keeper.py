@@ -203,6 +203,24 @@ class TestNotAllowed:
         cluster.ticks({}, count=LATE_TICKS)
         assert cluster.kafka.values == {(ONE, LEADER_RATE): "300"}
 
+    def test_what_is_recorded_again_was_read_just_before(self, cluster, monkeypatch):
+        """The pause of the brokers ends in the middle of a round, and others have set a rate during it."""
+        cluster.kafka.refusing, cluster.kafka.refusal = {ONE, TWO}, "CLUSTER_AUTHORIZATION_FAILED: no"
+        cluster.ticks(claim())
+        cluster.kafka.values[ONE, LEADER_RATE] = "300"
+        cluster.kafka.refusing, asked = set(), []
+
+        def ends_meanwhile(brokers):
+            asked.append(brokers)
+            return sorted(brokers) if len(asked) > 1 else []
+
+        with monkeypatch.context() as patched:
+            patched.setattr(cluster.keeper._rates._backoff, "due", ends_meanwhile)
+            cluster.tick(claim())
+        assert not ledger_from_json(cluster.records.kept).brokers
+        cluster.ticks(claim(), count=LATE_TICKS)
+        assert cluster.kafka.rates(ONE) == ("350", "40")
+
     def test_at_full_speed_it_does_not_matter(self, cluster):
         """The way out: nothing has to be set, and the copy may start."""
         cluster.kafka.refusing, cluster.kafka.refusal = {ONE, TWO}, "CLUSTER_AUTHORIZATION_FAILED: no"
