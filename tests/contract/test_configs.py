@@ -1,16 +1,27 @@
 """How real brokers handle the throttle configs: lists, rates and config sources."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from e2e.bench.kafka import KafkaCluster
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+from e2e.bench.kafka import SASL_USERS, KafkaCluster
 from e2e.bench.load import create_topics
 from tests.contract.arranging import FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
 from tests.contract.observing import until
 
+from kafka_rebalance.api.connection import SaslMechanism
+from kafka_rebalance.kafka.admin import connect
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin
+from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.topology import BrokerId
 
 pytestmark = pytest.mark.brokers
@@ -123,6 +134,26 @@ class TestRates:
         """librdkafka refuses the unnamed resource for all brokers; Kafka's own tool accepts it."""
         where = ("--bootstrap-server", cluster.bootstrap_servers, "--entity-type", "brokers", "--entity-default")
         cluster.run_tool("kafka.admin.ConfigCommand", *where, "--alter", *change)
+
+
+class TestNotPermitted:
+    async def test_the_answer_says_so_and_nothing_changes(self, secured: KafkaCluster) -> None:
+        """Also with two rates in one change."""
+        plain = partial(ConnectionSettings, secured.bootstrap_servers, sasl_mechanism=SaslMechanism.PLAIN)
+        super_user, other = (connect(plain(username=u, password=SASL_USERS[u])) for u in ("admin", "operator"))
+        secured.admin().create_topics([NewTopic("not-mine", replica_assignment=[[1]])])["not-mine"].result(30)
+        rates = [ConfigChange(name, ConfigOp.SET, "1000") for name in (LEADER_RATE, FOLLOWER_RATE)]
+        (answer,) = (await other.alter_broker_configs({ONE: rates})).values()
+        assert (answer or "").startswith("CLUSTER_AUTHORIZATION_FAILED")
+        entry = [ConfigChange(LEADER_LIST, ConfigOp.APPEND, "0:1")]
+        (answer,) = (await other.alter_topic_configs({"not-mine": entry})).values()
+        assert (answer or "").startswith("TOPIC_AUTHORIZATION_FAILED")
+        found = (await super_user.broker_configs([ONE], [LEADER_RATE, FOLLOWER_RATE]))[ONE]
+        assert {read.source for read in found.values()}.isdisjoint({ConfigSource.DYNAMIC_BROKER})
+        listed = (await super_user.topic_configs(["not-mine"], [LEADER_LIST]))["not-mine"][LEADER_LIST]
+        assert listed == ConfigValue("", ConfigSource.DEFAULT)
+        await super_user.close()
+        await other.close()
 
 
 class TestReadAfterWrite:

@@ -19,7 +19,7 @@ from kafka_rebalance.model.duration_model import parse_durations
 from kafka_rebalance.model.run_record import RunRecord
 from kafka_rebalance.model.run_shape import CopyStep, RunShape, shape_of
 from kafka_rebalance.pipeline.lake import Lake
-from kafka_rebalance.pipeline.run_steps import past_runs
+from kafka_rebalance.pipeline.run_steps import enough_since, past_runs
 from kafka_rebalance.storage.locations import open_location
 from kafka_rebalance.storage.run_history import write_run
 
@@ -94,6 +94,12 @@ def learnt(lake: Path) -> list[str]:
     done = CliRunner().invoke(pipeline, ["history", "--lake", str(lake), "--allow-too-few"], catch_exceptions=False)
     assert "cluster few: refused (NoHistory): 19 runs are on record" in done.stderr
     return [line.partition(":")[0].removeprefix("cluster ") for line in done.stdout.splitlines()]
+
+
+def test_runs_that_are_deleted_meanwhile(tmp_path: Path) -> None:
+    """Another Job deletes old runs after they were counted: the cluster has its turn, and the others have theirs."""
+    before = datetime.now(UTC)
+    assert enough_since(Lake.open(str(tmp_path)), "gone") >= before
 
 
 def test_clusters_that_somebody_made_up(spark: SparkSession, tmp_path: Path) -> None:

@@ -223,13 +223,13 @@ def strike_entries(ledger: Ledger, subtracted: Mapping[tuple[str, str], frozense
     return replace(ledger, entries=entries)
 
 
-def without_denied(ledger: Ledger, denied: Mapping[tuple[BrokerId, str], int]) -> Ledger:
+def without_denied(ledger: Ledger, denied: Mapping[tuple[BrokerId, str], frozenset[int]]) -> Ledger:
     """The ledger without these rates, by broker and config name, which Kafka has never set.
 
     A row of which no rate may be set has nothing to restore: what others set since is not ours.
     """
-    rows = {key: row for key, rate in denied.items() if (row := ledger.rate(*key)) and rate in row.possibly_ours}
-    kept = {key: replace(row, possibly_ours=row.possibly_ours - {denied[key]}) for key, row in rows.items()}
+    rows = {key: row for key, rates in denied.items() if (row := ledger.rate(*key)) and rates & row.possibly_ours}
+    kept = {key: replace(row, possibly_ours=row.possibly_ours - denied[key]) for key, row in rows.items()}
     gone: dict[BrokerId, set[str]] = {}
     for (broker, name), row in kept.items():
         if not row.possibly_ours:

@@ -237,7 +237,8 @@ class RunStore:
     async def load(self, uid: str) -> Run | None:
         """None if the resource never had one."""
         found = await self._kube.get_config_map(object_name(self._KIND, uid))
-        return None if found is None else self._read(found)
+        run = None if found is None else self._read(found)
+        return run.doubted if run is not None and self.is_outdated(run) else run
 
     async def save(self, run: Run, check: Callable[[], None] = lambda: None) -> None:
         """Create or replace in one write. ``check`` raises if what another has written by now must not be replaced."""

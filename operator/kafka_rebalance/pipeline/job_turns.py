@@ -10,7 +10,7 @@ may claim new cluster ids all the time, which must not all come first.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.sample_manifests import days, names_of, stamp_of
@@ -19,6 +19,8 @@ from kafka_rebalance.storage.locations import path_segment
 TURNS = "turns"
 _BEGAN = "began"
 _PLACE = "place"
+LONG = timedelta(minutes=5)
+"""A cluster with which a Job with kept places is busy for longer gets the last place."""
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -64,10 +66,10 @@ class JobTurns:
 
 @dataclass(frozen=True, slots=True)
 class KeptPlaces(JobTurns):
-    """Turns in which a cluster keeps its place until the Job is killed while it is at the cluster.
+    """Turns in which a cluster keeps its place until the Job is killed while it is at the cluster, or takes long there.
 
     Then the cluster is last, and stays behind the others. So each cluster can keep the Job from another one only once,
-    however many of them kill it.
+    however many of them kill it or leave it little time.
     """
 
     def taken(self, clusters: Iterable[str]) -> list[str]:
@@ -82,4 +84,8 @@ class KeptPlaces(JobTurns):
 
     def end(self, cluster_id: str) -> None:
         """The Job was not killed while it was at this cluster. Raises OSError of the store."""
-        self.lake.delete(self._mark(cluster_id, _BEGAN))
+        mark = self._mark(cluster_id, _BEGAN)
+        began = self.lake.written_at(mark)
+        if began is not None and datetime.now(UTC) - began > LONG:
+            self.lake.write(self._mark(cluster_id, _PLACE), b"")
+        self.lake.delete(mark)

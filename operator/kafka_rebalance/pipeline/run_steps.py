@@ -27,8 +27,13 @@ def clusters_with_runs(lake: Lake) -> list[str]:
 
 
 def enough_since(lake: Lake, cluster_id: str) -> datetime:
-    """When the run was stored with which the cluster had enough runs. It must have as many."""
-    return lake.written_at(run_files(lake, cluster_id)[FEWEST_RUNS - 1]) or datetime.now(UTC)
+    """When the run was stored with which the cluster had enough runs; now if that is not known."""
+    try:
+        files = run_files(lake, cluster_id)
+        at = lake.written_at(files[FEWEST_RUNS - 1]) if len(files) >= FEWEST_RUNS else None
+    except OSError:  # what fails for one cluster does not stop the others: the Job finds out when it begins with it
+        at = None
+    return at or datetime.now(UTC)
 
 
 def run_files(lake: Lake, cluster_id: str) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_rebalance.pipeline import job_turns
 from kafka_rebalance.pipeline.job_turns import JobTurns, KeptPlaces
 from kafka_rebalance.pipeline.lake import Lake
 from kafka_rebalance.pipeline.sample_manifests import write_batch
@@ -92,6 +93,21 @@ class TestKeptPlaces:
         assert self.run(places, "abc", 2002, killed_at="a") == ["a"]
         for year in (2003, 2004):
             assert self.run(places, "abc", year) == ["b", "c", "a"]
+
+    def test_nor_does_one_that_takes_long_keep_its_place(
+        self, places: KeptPlaces, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It may leave so little time to the others that the Job is ended while it is at one of them."""
+        self.run(places, "abc", 2001)
+        end = places.end
+
+        def long_at_a(of: KeptPlaces, cluster_id: str) -> None:
+            monkeypatch.setattr(job_turns, "LONG", timedelta(seconds=-1 if cluster_id == "a" else 1e6))
+            end(cluster_id)
+
+        monkeypatch.setattr(KeptPlaces, "end", long_at_a)
+        assert self.run(places, "abc", 2002) == ["a", "b", "c"]
+        assert self.run(places, "abc", 2003) == ["b", "c", "a"]
 
     def test_each_cluster_keeps_the_job_from_another_one_once(self, places: KeptPlaces) -> None:
         """However many clusters kill it, and in whichever order. All of them were there before that one."""

@@ -87,8 +87,10 @@ class Closing:
         too_large = assessment.teardown.barrier is RollbackBarrier.TOO_LARGE
         if rebalance.record.loaded_run is None or rebalance.memory.planning is not None or too_large:
             return assessment
+        if assessment.replanning is None and end_unknown(rebalance):
+            return assessment
         proved = self._proved(rebalance)  # also while cordons are waited for: everything is read again meanwhile
-        if assessment.replanning is None and (end_unknown(rebalance) or not self._uncordoned(rebalance, info)):
+        if assessment.replanning is None and not self._uncordoned(rebalance, info):
             return assessment
         if not proved:
             return assessment

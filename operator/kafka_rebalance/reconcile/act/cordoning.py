@@ -50,6 +50,8 @@ class Cordons:
         """
         if rebalance.record.run is None or rebalance.record.loaded_run is None or end_unknown(rebalance):
             return
+        if rebalance.memory.cordons_denied:  # striking them off has failed
+            await self._strike(rebalance)
         others = [other.record.open_run for other in rebalances if other is not rebalance]
         of_others = {broker for other in others if other is not None for broker in other.cordoned}
         leaving = {BrokerId(b) for b in rebalance.desired.spec.brokers.decommission} & set(alive)
@@ -68,14 +70,12 @@ class Cordons:
         new = may_begin - done
         if not new:
             return
-        recorded = _cordoned(rebalance)
         try:
             done |= await self._cordon(rebalance, new, of_others)
         except Permanent as error:
             # Without the right to alter brokers a decommission goes on: a cordon is a help, not a condition.
             log.warning("%s: brokers %s are not cordoned: %s", rebalance.name, sorted(new), error.message)
             done |= new
-            await self._record(rebalance, _cordoned(rebalance) - (new - recorded))
         rebalance.memory = replace(rebalance.memory, cordons_done=done)
 
     async def _uncordon(self, rebalance: Rebalance, back: set[BrokerId], of_others: Collection[BrokerId]) -> None:
@@ -119,10 +119,16 @@ class Cordons:
         finally:
             unanswered = dict.fromkeys(ours - done - denied, self._clock.monotonic())
             known = {**rebalance.memory.cordons_unanswered, **unanswered}
-            rebalance.memory = replace(rebalance.memory, cordons_unanswered=known)
-        await self._record(rebalance, _cordoned(rebalance) - (denied - recorded))
+            never = frozenset(denied - recorded)
+            rebalance.memory = replace(rebalance.memory, cordons_unanswered=known, cordons_denied=never)
+        await self._strike(rebalance)
         # Without the permission to read or alter brokers a decommission goes on: a cordon is a help, not a condition.
         return done | denied | (set(found) - ours) | found.errors.keys()
+
+    async def _strike(self, rebalance: Rebalance) -> None:
+        """Take the brokers off the record that did not permit to set their cordon."""
+        await self._record(rebalance, _cordoned(rebalance) - rebalance.memory.cordons_denied)
+        rebalance.memory = replace(rebalance.memory, cordons_denied=frozenset())
 
     async def _record(self, rebalance: Rebalance, cordoned: Collection[BrokerId]) -> None:
         if rebalance.record.run is None or _cordoned(rebalance) == set(cordoned):

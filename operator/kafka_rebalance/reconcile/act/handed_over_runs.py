@@ -89,8 +89,10 @@ class HandedOverRuns:
         await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
         await self._stores.origins.replace(desired.uid, run.run_id, ())  # a record, even if there are no origins
         await self._stores.origins.append(desired.uid, run.run_id, origins)
+        outdated = self._stores.runs.is_outdated  # the cluster has got another owner meanwhile
+        run = run.doubted if any(map(outdated, taken)) else run
         await self._stores.runs.save(run)
-        if any(map(self._stores.runs.is_outdated, taken)):  # the cluster has got another owner meanwhile
+        if not run.unproved and any(map(outdated, taken)):
             run = run.doubted
             await self._stores.runs.doubt(run)
         await self.use_up(taken)

@@ -53,6 +53,8 @@ class Memory:
     terminating_checked_at: float = float("-inf")
     cordons_done: frozenset[BrokerId] = frozenset()
     """Brokers that need no further call to cordon them."""
+    cordons_denied: frozenset[BrokerId] = frozenset()
+    """Brokers that have not permitted to set their cordon, until they are struck off the record."""
     cordons_unanswered: Mapping[BrokerId, float] = field(default_factory=dict)
     """When a call to cordon the broker last failed.
 

@@ -65,8 +65,8 @@ class BrokerRates:
         self._states: dict[RateKey, RateState] = {}
         self._unsent: dict[RateKey, frozenset[int]] = {}
         """Rates that are on record, and that no call has asked for yet."""
-        self._denied: dict[RateKey, int] = {}
-        """Those of them that a broker did not let us set."""
+        self._denied: dict[RateKey, frozenset[int]] = {}
+        """Those that a broker did not let us set, until they are struck off the record."""
         self._due = frozenset[BrokerId]()
         """The brokers whose rates may be recorded in this round: what is there before us was read at its beginning."""
         self._started_at = monotonic()
@@ -129,13 +129,13 @@ class BrokerRates:
                 rate = self._rate_on_record((broker, name))
                 if self._state((broker, name)).must_write(rate):
                     changes.setdefault(broker, []).append(ConfigChange(name, ConfigOp.SET, str(rate)))
-        self._denied = {}
         try:
             await self._alter(changes, restoring=False)
         finally:
             if self._denied:
                 # What others set since is not ours, whoever restores from the ledger later.
                 await self._cache.save(without_denied(self._cache.ledger, self._denied))
+                self._denied = {}
 
     async def read_back(self, alive: Collection[BrokerId], *, all_brokers: bool) -> None:
         """Read the claimed rates: of all brokers, or only of those where an unexpected value was read once."""
@@ -233,6 +233,7 @@ class BrokerRates:
         self._states = {key: state for key, state in self._states.items() if key[0] in brokers}
         self._originals = {broker: read for broker, read in self._originals.items() if broker in brokers}
         self._unsent = {key: rates for key, rates in self._unsent.items() if key[0] in brokers}
+        self._denied = {key: rates for key, rates in self._denied.items() if key[0] in brokers}
         self._not_allowed = {broker: answer for broker, answer in self._not_allowed.items() if broker in brokers}
         self._unreadable = {broker: answer for broker, answer in self._unreadable.items() if broker in brokers}
         self._backoff.forget_all_but(brokers)
@@ -339,8 +340,9 @@ class BrokerRates:
                 key, rate = (broker, change.name), None if restoring else int(change.value)
                 if rate is not None and rate in self._unsent.get(key, ()):
                     self._unsent[key] -= {rate}
-                    self._denied |= {key: rate} if denied else {}
+                    self._denied[key] = self._denied.get(key, frozenset()) | {rate}
                 if not denied:
+                    self._denied.pop(key, None)
                     self._next(key, RateWritten(rate, accepted=problem is None))
 
     def _note_answer(self, broker: BrokerId, problem: str | None) -> None:

@@ -62,6 +62,8 @@ class TopicLists:
         self._states: dict[ListKey, ListState] = {}
         self._unsent: dict[ListKey, frozenset[str]] = {}
         """Entries that are on record, and that no call has appended yet."""
+        self._denied: dict[ListKey, frozenset[str]] = {}
+        """Those that we may not append, until they are struck off the record."""
         self._backoff = Backoff[str](monotonic)
         """Of topics whose lists we may not change."""
         self._reads_restored: set[str] = set()
@@ -159,11 +161,12 @@ class TopicLists:
                     )  # the wildcard covers them
                 elif missing:
                     before_append[topic, name] = state
-                    unsent[topic, name] = missing & self._unsent.pop((topic, name), frozenset())
+                    key = topic, name
+                    unsent[key] = missing & (self._unsent.get(key, frozenset()) | self._denied.pop(key, frozenset()))
+                    self._unsent[key] = self._unsent.get(key, frozenset()) - missing
                     self._states[topic, name] = state.before_append(missing)
                     changes.setdefault(topic, []).append(_change(name, ConfigOp.APPEND, missing))
         self._reads_restored -= changes.keys()
-        never_listed = dict[ListKey, frozenset[str]]()
         for topic, problem in (await self._alter(changes, "listed")).items():
             await slices.next()
             denied = problem is not None and is_denied(problem)
@@ -174,12 +177,14 @@ class TopicLists:
             for change in changes[topic]:
                 key = (topic, change.name)
                 if denied:
-                    self._states[key], never_listed[key] = before_append[key], unsent[key]
+                    self._states[key], self._denied[key] = before_append[key], unsent[key]
                 elif problem is None:
                     self._states[key] = self._state(key).after_append(split(change.value))
-        if never_listed:
+        if self._denied:
             # What others list since is not ours, whoever restores from the ledger later.
-            await self._cache.save(strike_entries(self._cache.ledger, never_listed))
+            known = {key: items for key, items in self._denied.items() if key[0] in self._cache.ledger.entries}
+            await self._cache.save(strike_entries(self._cache.ledger, known))
+            self._denied = {}
 
     async def subtract(self, keep: Entries) -> None:
         """Take out what is no longer wanted, from the lists of topics that still have wanted entries."""

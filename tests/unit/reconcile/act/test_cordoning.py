@@ -7,7 +7,7 @@ import pytest
 from tests.fakes.found_by_rounds import found, recorded
 from tests.fakes.stopped_clock import StoppedClock
 
-from kafka_rebalance.errors import Permanent, Refused
+from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.kafka.ports import CALL_SECONDS, Answers, ConfigOp, ConfigSource, ConfigValue
 from kafka_rebalance.model.plan import Certificate, Plan
 from kafka_rebalance.model.run import Run
@@ -33,6 +33,7 @@ class Cluster:
         self.values = {BrokerId(int(name[1:])): value for name, value in brokers.items()}
         self.happened = []
         self.refuses, self.denied = None, {}
+        self.saves_until_failure = 1_000
 
     async def broker_configs(self, brokers, names):
         if self.refuses:
@@ -51,6 +52,9 @@ class Cluster:
         return {broker: self.denied.get(broker) for broker in changes}
 
     async def save(self, run):
+        self.saves_until_failure -= 1
+        if self.saves_until_failure == -1:
+            raise Transient("ApiServerUnreachable", "no answer")
         self.happened.append(("record", run.cordoned))
 
 
@@ -141,13 +145,16 @@ async def test_without_the_right_to_it_a_decommission_goes_on():
     assert mine.record.run.cordoned == ()
 
 
-@pytest.mark.parametrize(
-    "answer", ["CLUSTER_AUTHORIZATION_FAILED: no", Permanent("KafkaAuthorizationFailed", "no")], ids=["answer", "error"]
-)
-async def test_what_kafka_does_not_permit_is_not_on_record(answer):
+@pytest.mark.parametrize("fails", [False, True], ids=["at once", "after a failure of the API server"])
+async def test_what_kafka_does_not_permit_is_not_on_record(fails):
     """The run, or another owner of the cluster, would remove a cordon that somebody else sets later."""
     cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance()
-    cluster.denied = {FOUR: answer, FIVE: answer}
+    cluster.denied = dict.fromkeys([FOUR, FIVE], "CLUSTER_AUTHORIZATION_FAILED: no")
+    if fails:
+        cluster.saves_until_failure = 1
+        with pytest.raises(Transient):
+            await cordons(cluster).keep(mine, [FOUR, FIVE])
+        assert mine.record.run.cordoned == (FOUR, FIVE)
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert mine.record.run.cordoned == ()
     assert cluster.happened[-1] == ("record", ())
@@ -155,6 +162,15 @@ async def test_what_kafka_does_not_permit_is_not_on_record(answer):
     recorded(mine, run=replace(mine.record.run, undo=True))
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert cluster.values == {FOUR: OURS, FIVE: OURS}
+
+
+async def test_what_may_be_set_stays_on_record():
+    """The whole call fails: one of the brokers may have carried it out."""
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance()
+    cluster.denied = {FIVE: Permanent("KafkaAuthenticationFailed", "no")}
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert cluster.values[FOUR] == OURS
+    assert mine.record.run.cordoned == (FOUR, FIVE)
 
 
 async def test_a_cordon_from_before_stays_on_record_although_it_may_not_be_set_again():

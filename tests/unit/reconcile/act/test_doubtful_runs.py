@@ -58,9 +58,10 @@ async def test_what_could_still_change_the_cluster_is_unproved(runs, more):
         run(cluster_id="d", **SENT),
         run(owner=OTHER, **CLOSED),
         run(owner=OWNER, **SENT, **CLOSED),
+        run(owner=Owner("k", "staging"), **SENT, **CLOSED),
         run(**SENT, **CLOSED),
     ],
-    ids=["elsewhere", "sent nothing", "the same owner", "an earlier version"],
+    ids=["elsewhere", "sent nothing", "the same owner", "of a KafkaConnection", "an earlier version"],
 )
 async def test_other_runs_stay_as_they_are(runs, other):
     """The KafkaConnection was deleted and created again, for example: what it has moved can be undone."""

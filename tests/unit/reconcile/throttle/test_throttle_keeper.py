@@ -1,6 +1,7 @@
 """The keeper of one cluster's throttle: what it sets and restores, silent brokers, and its ledger."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from tests.fakes.throttled_cluster import ALIVE, LATE_TICKS, ONE, TWO, Cluster, claim, sides
@@ -174,11 +175,26 @@ class TestNotAllowed:
         cluster.ticks(claim(), count=20)
         assert cluster.keeper.not_allowed() == ""
 
-    def test_nothing_is_on_record_that_somebody_else_may_set(self, cluster):
-        """Another owner of the cluster, with other rights, would restore it: a rate of others would be lost."""
-        carry_out = cluster.kafka._apply
+    @pytest.mark.parametrize("failing", range(4))
+    def test_nothing_is_on_record_that_somebody_else_may_set(self, cluster, monkeypatch, failing):
+        """Another owner of the cluster, with other rights, would restore it: a rate of others would be lost.
+
+        Also if one write of the ledger fails.
+        """
+        carry_out, save, saves = cluster.kafka._apply, cluster.records.save, []
+
+        async def sometimes(*arguments):
+            saves.append(arguments)
+            if len(saves) == failing:
+                raise Transient("ApiServerUnreachable", "no answer")
+            await save(*arguments)
+
+        monkeypatch.setattr(cluster.records, "save", sometimes)
         cluster.kafka.refusing, cluster.kafka.refusal = {ONE, TWO}, "CLUSTER_AUTHORIZATION_FAILED: no"
         cluster.kafka._apply = lambda w, ops: "TOPIC_AUTHORIZATION_FAILED" if w == "t" else carry_out(w, ops)
+        for _ in range(4 if failing else 1):
+            with suppress(Transient):
+                cluster.tick(claim())
         for _ in range(10):
             assert cluster.tick(claim()) == {("t", "0:1"), ("t", "0:2")}
             recorded = ledger_from_json(cluster.records.kept)
