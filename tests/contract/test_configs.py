@@ -1,6 +1,6 @@
 """How real brokers handle the throttle configs: lists, rates and config sources."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
@@ -10,7 +10,6 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
-    NewTopic,
     ResourceType,
 )
 from e2e.bench.kafka import SASL_USERS, KafkaCluster
@@ -137,11 +136,17 @@ class TestRates:
 
 
 class TestNotPermitted:
-    async def test_the_answer_says_so_and_nothing_changes(self, secured: KafkaCluster) -> None:
+    @pytest.fixture
+    def guarded(self) -> Iterator[KafkaCluster]:
+        """One broker and a controller with ACLs, of which there are none: only admin has rights."""
+        with KafkaCluster({1: "a"}, sasl=True, acls=True) as cluster:
+            yield cluster
+
+    async def test_the_answer_says_so_and_nothing_changes(self, guarded: KafkaCluster) -> None:
         """Also with two rates in one change."""
-        plain = partial(ConnectionSettings, secured.bootstrap_servers, sasl_mechanism=SaslMechanism.PLAIN)
+        plain = partial(ConnectionSettings, guarded.bootstrap_servers, sasl_mechanism=SaslMechanism.PLAIN)
         super_user, other = (connect(plain(username=u, password=SASL_USERS[u])) for u in ("admin", "operator"))
-        secured.admin().create_topics([NewTopic("not-mine", replica_assignment=[[1]])])["not-mine"].result(30)
+        create_topics(guarded, {"not-mine": [[1]]})
         rates = [ConfigChange(name, ConfigOp.SET, "1000") for name in (LEADER_RATE, FOLLOWER_RATE)]
         (answer,) = (await other.alter_broker_configs({ONE: rates})).values()
         assert (answer or "").startswith("CLUSTER_AUTHORIZATION_FAILED")
