@@ -35,7 +35,7 @@ from kafka_rebalance.reconcile.decide.step_orders import (
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
 from kafka_rebalance.reconcile.state.record import Stores
-from kafka_rebalance.reconcile.state.round_thread import off_the_loop
+from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class Sending:
         choice = choice_for(running, look.observation.cluster, ruling, disks, lists, copying=copying)
         # Copies to tight disks need an order, and the search for one takes up to a few seconds.
         long = copying or sum(len(r.record.moves) for r in running) >= MANY
-        return await off_the_loop(choice) if long else choice()
+        return await computed(choice, many=long)
 
     async def _choose(self, running: list[Rebalance], look: Look, *, copying: bool) -> dict[str, Orders]:
         """The calls, as in ``_chosen``; note which copies are held back, if these are chosen."""

@@ -22,7 +22,7 @@ from kafka_rebalance.reconcile.decide.log_dir_decisions import orders_for_log_di
 from kafka_rebalance.reconcile.observe.log_dir_reader import LogDirReader
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
 from kafka_rebalance.reconcile.state.record import Stores
-from kafka_rebalance.reconcile.state.round_thread import off_the_loop
+from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.units import few
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ class LogDirCalls:
         if seen is None:
             return False
         choose, sent = partial(orders_for_log_dirs, running, seen), False
-        orders = await off_the_loop(choose) if moves_many_in_dirs(running) else choose()
+        orders = await computed(choose, many=moves_many_in_dirs(running))
         for rebalance in in_turn:
             found, statuses = orders[rebalance.uid], rebalance.assessment.log_dirs.by_replica
             throttled = throttle.log_dirs_throttled({broker for _, broker in found.asks})

@@ -9,7 +9,7 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.log_dir_moves import DirKey, LogDirReading, ReplicaPlace
 from kafka_rebalance.kafka.ports import KafkaReader, LogDir
 from kafka_rebalance.model.topology import BrokerId, ReplicaKey, TopicPartition
-from kafka_rebalance.reconcile.state.round_thread import off_the_loop
+from kafka_rebalance.reconcile.state.round_thread import computed
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +38,7 @@ class LogDirReader:
             log.warning("log dirs are not known: %s", error.message)
             return LogDirReading(asked=frozenset(keys))
         named = sum(len(one.replica_bytes) + len(one.future_bytes) for dirs in found.values() for one in dirs)
-        if named + len(keys) < _MANY:
-            return reading_of(found, keys)
-        return await off_the_loop(reading_of, found, keys)
+        return await computed(reading_of, found, keys, many=named + len(keys) >= _MANY)
 
 
 def reading_of(found: Mapping[BrokerId, Collection[LogDir]], keys: Collection[ReplicaKey]) -> LogDirReading:

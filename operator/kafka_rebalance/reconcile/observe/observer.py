@@ -18,7 +18,7 @@ from kafka_rebalance.reconcile.observe.known_bound import KnownBound
 from kafka_rebalance.reconcile.observe.min_insync_reader import MinInsyncReader, denied_now
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
 from kafka_rebalance.reconcile.observe.size_reader import SizeReader
-from kafka_rebalance.reconcile.state.round_thread import off_the_loop
+from kafka_rebalance.reconcile.state.round_thread import computed
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +27,8 @@ _SHARE = 20
 """Reading everything may take at most a twentieth of the time."""
 _EVERYTHING_AT_LEAST_EVERY_SECONDS = 30.0
 """However long a reading took: it may have waited for a dying broker, which is when the gate matters most."""
+_MANY = 2_000
+"""From this number of partitions on, a thread looks through them: some milliseconds."""
 _MANY_DESCRIBED = 2_000
 """If the topics that move have this many partitions, those in flight are not described in each round."""
 _DESCRIBED_PER_SECOND = 10_000
@@ -123,9 +125,10 @@ class Observer:
             self._note_unread(found.errors, self._unread)
             # Nothing writes to what is compared here meanwhile: only this round does, and it waits.
             first = not self._known
-            kept = await off_the_loop(self._bound.kept, found, self._known, frozenset(self._unread))
-            self._known, changed, self._unhealthy, self.in_flight = await off_the_loop(
-                compared, found, self._known, kept
+            many = max(len(found), len(self._known)) >= _MANY
+            kept = await computed(self._bound.kept, found, self._known, frozenset(self._unread), many=many)
+            self._known, changed, self._unhealthy, self.in_flight = await computed(
+                compared, found, self._known, kept, many=many
             )
             self._changed = self._changed | changed if self._changed else changed
             if len(self._changed) > 2 * len(self._known) + _MANY_DESCRIBED:  # no look succeeds
@@ -189,7 +192,8 @@ class Observer:
         self._looked_at = self._full_readings
         fresh, listed = await self._to_describe(moving, info)
         all_that_move = listed is None
-        fresh |= await off_the_loop(cluster_readings.suspects, self._unhealthy, planned)
+        many = max(len(planned), len(self._unhealthy)) >= _MANY
+        fresh |= await computed(cluster_readings.suspects, self._unhealthy, planned, many=many)
         read, listed = await self._read_topics_of(fresh, listed)
         self._changed |= read
         if all_that_move:
@@ -199,7 +203,7 @@ class Observer:
         min_insync = await self._min_insync.read(await self._topics_of(planned))
         unknown = self._unread | self._undescribed.keys()
         absent = cluster_readings.absent_from
-        unseen = await off_the_loop(absent, known, planned) if again else absent(known, fresh)
+        unseen = await computed(absent, known, planned, many=many) if again else absent(known, fresh)
         missing = (tp for tp in unseen if tp.topic not in unknown)
         self._absent = {tp: self._absent.get(tp, 0) + 1 for tp in missing} | {
             tp: count for tp, count in self._absent.items() if not again and tp not in fresh
@@ -267,9 +271,8 @@ class Observer:
         self._note_unread(found.errors, topics)
         # In a thread as in ``everything``, where the partitions are many: topics are described as a whole. Nothing else
         # reads or writes what is known meanwhile: only this round does, and it waits.
-        many = max(len(found), len(tps)) >= _MANY_DESCRIBED
-        changed = await off_the_loop(self._take_in, found, tps) if many else self._take_in(found, tps)
-        return changed, listed
+        many = max(len(found), len(tps)) >= _MANY
+        return await computed(self._take_in, found, tps, many=many), listed
 
     def _take_in(
         self, found: Answers[TopicPartition, PartitionState, str], tps: Collection[TopicPartition]
@@ -298,7 +301,8 @@ class Observer:
     async def _topics_of(self, planned: Collection[TopicPartition]) -> frozenset[str]:
         """Found again only for other partitions: nobody writes to a collection of them."""
         if planned is not self._planned:
-            topics = await off_the_loop(lambda: frozenset([tp.topic for tp in planned]))
+            many = len(planned) >= _MANY
+            topics = await computed(lambda: frozenset([tp.topic for tp in planned]), many=many)
             self._planned, self._planned_topics = planned, topics
         return self._planned_topics
 

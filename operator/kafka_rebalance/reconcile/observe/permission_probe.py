@@ -15,13 +15,15 @@ from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.least_permissions import MissingPermission, missing_permissions
 from kafka_rebalance.kafka.ports import KafkaReader, LogDir
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
-from kafka_rebalance.reconcile.state.round_thread import off_the_loop
+from kafka_rebalance.reconcile.state.round_thread import computed
 
 log = logging.getLogger(__name__)
 
 ASK_AGAIN_SECONDS = 60.0
 _SOONEST_SECONDS = 5.0
 _topic_of = attrgetter("topic")
+_MANY = 10_000
+"""The number of replicas from which they are looked through in a thread: some 10 ms."""
 MAX_TOPICS = 1_000
 """Of how many topics a probe asks at most: those of the first rebalances, by name."""
 
@@ -75,7 +77,8 @@ async def hidden_topics(
                 held.update(map(_topic_of, log_dir.replica_bytes))
         return held.difference(map(_topic_of, known))
 
-    unseen = await off_the_loop(unknown)  # of a large cluster that takes a while
+    held = sum(len(log_dir.replica_bytes) for dirs in log_dirs.values() for log_dir in dirs)
+    unseen = await computed(unknown, many=held + len(known) >= _MANY)
     if not unseen:
         return frozenset()
     errors = (await admin.describe_partitions(unseen)).errors

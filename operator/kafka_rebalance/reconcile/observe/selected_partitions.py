@@ -15,7 +15,7 @@ from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.reconcile.state.late_matches import LateMatches
 from kafka_rebalance.reconcile.state.namespace_turns import Turn
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
-from kafka_rebalance.reconcile.state.round_thread import off_the_loop
+from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.reconcile.state.selection import select
 
 _MANY = 10_000
@@ -87,7 +87,7 @@ async def _same_partitions(before: Collection[TopicPartition], now: Collection[T
 
     if len(before) != len(now):
         return False
-    return same() if len(now) < _MANY else await off_the_loop(same)
+    return await computed(same, many=len(now) >= _MANY)
 
 
 def _by_namespace(rebalances: Iterable[RebalanceView]) -> dict[str, dict[str, KafkaRebalanceSpec]]:

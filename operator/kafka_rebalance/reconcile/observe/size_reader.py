@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Collection, Mapping
+from itertools import chain
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
@@ -14,7 +15,7 @@ from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartit
 from kafka_rebalance.reconcile.observe import cluster_readings
 from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading, ReplicaSizes
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
-from kafka_rebalance.reconcile.state.round_thread import off_the_loop
+from kafka_rebalance.reconcile.state.round_thread import computed
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +24,8 @@ _LOG_DIR_SECONDS_AT_MOST = 10.0
 _REPLICAS_PER_SECOND = 10_000
 """Between two readings: each answer names all replicas of its broker."""
 IDLE_LOG_DIR_SECONDS = 30.0
+_MANY = 10_000
+"""The number of replicas from which they are looked through in a thread: some 10 ms."""
 PRODUCE_SECONDS = 15.0
 """Between two readings from which growth is derived: over less time, the brokers' flushes would be noise."""
 
@@ -107,7 +110,9 @@ class SizeReader:
         try:
             for some in cluster_readings.asked_together(asked, len(self.replica_bytes)):
                 found |= (dirs := await self._admin.log_dirs(some))
-                self._take_in(dirs, await off_the_loop(cluster_readings.sizes_of_each, dirs), some, partitions)
+                many = sum(len(one.replica_bytes) for one in chain.from_iterable(dirs.values())) >= _MANY
+                sizes = await computed(cluster_readings.sizes_of_each, dirs, many=many)
+                self._take_in(dirs, sizes, some, partitions)
         except RebalanceError as error:
             log.warning("sizes on disk are not known: %s", error.message)
             return
@@ -115,8 +120,9 @@ class SizeReader:
             self._recent = set()
             await self._permissions.compare(found, known)
         # In threads: servers of an inline connection may show 100,000 copies. Only this round writes to what they read.
-        await off_the_loop(self._read_produce_rates, partitions, now)
-        await off_the_loop(self._read_traffic, partitions, now)
+        many = sum(1 + len(state.adding) for state in partitions.values()) >= _MANY
+        await computed(self._read_produce_rates, partitions, now, many=many)
+        await computed(self._read_traffic, partitions, now, many=many)
 
     def _forget_gone(self, there: Collection[BrokerId]) -> None:
         """Forget brokers that are not there at two readings of all brokers: a server may name others at each."""

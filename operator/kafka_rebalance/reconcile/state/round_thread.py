@@ -34,6 +34,11 @@ def round_of(turn: Turn | None) -> Iterator[None]:
         _turn.reset(token)
 
 
+async def computed(work: Callable[..., T], *args: object, many: bool) -> T:
+    """The result of ``work``, which a thread finds if it is for ``many``. It changes nothing that others use."""
+    return await off_the_loop(work, *args) if many else work(*args)
+
+
 async def off_the_loop(work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
     """The result of ``work``, which a thread finds. To wait for the thread of inline connections is a beat."""
     turn = _turn.get()

@@ -46,8 +46,9 @@ from kafka_rebalance.reconcile.report.throttle_report import NOTHING_IN_FORCE, B
 from kafka_rebalance.reconcile.state.assessment import ThrottleFindings
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.reconcile.throttle.known_throttles import KnownThrottles
-from kafka_rebalance.reconcile.throttle.slices import computed, many_move
+from kafka_rebalance.reconcile.throttle.slices import many_move
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle
 from kafka_rebalance.reconcile.throttle.throttle_statuses import ThrottleStatuses

@@ -16,7 +16,8 @@ from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.ledger_store import LedgerStore
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.throttle.slices import MANY, computed
+from kafka_rebalance.reconcile.state.round_thread import computed
+from kafka_rebalance.reconcile.throttle.slices import MANY
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from kafka_rebalance.execution.list_budget import ListKey, StoredList
 from kafka_rebalance.execution.reassignment_throttle import LIST_NAMES
 from kafka_rebalance.kafka.ports import Answers, ConfigValue, KafkaReader
+from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
-from kafka_rebalance.reconcile.throttle.slices import MANY, computed, length_of
+from kafka_rebalance.reconcile.throttle.slices import MANY, length_of
 
 _FRESH_SECONDS = 1.0
 """How old the reading may be that an append is measured by; it is the pause between two readings of what is listed."""

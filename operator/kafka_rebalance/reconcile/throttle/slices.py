@@ -1,25 +1,16 @@
 """Keeps the work for many lists of throttled replicas from blocking the event loop, which serves all clusters."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Mapping
 
 from kafka_rebalance.execution.reassignment_throttle import Claim
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
-from kafka_rebalance.reconcile.state.round_thread import off_the_loop
-
-T = TypeVar("T")
 
 MANY = 300
 """Topics, brokers or entries. Less work than for this number takes a few milliseconds."""
 TOPICS_OF_A_SLICE = 100
 THROTTLES_OF_A_SLICE = 5
 """A status of one with thousands of rates takes milliseconds."""
-
-
-async def computed(work: Callable[..., T], *arguments: object, many: bool) -> T:
-    """The result of this work, done in a thread if it is for ``many``. It changes nothing that others use."""
-    return await off_the_loop(work, *arguments) if many else work(*arguments)
 
 
 def many_move(

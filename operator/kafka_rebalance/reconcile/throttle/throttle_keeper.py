@@ -36,11 +36,12 @@ from kafka_rebalance.kafka.ports import KafkaAdmin
 from kafka_rebalance.kube.ledger_store import LedgerStore
 from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.reconcile.throttle.broker_rates import BrokerRates, RateKey
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
 from kafka_rebalance.reconcile.throttle.left_cordons import LeftCordons
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
-from kafka_rebalance.reconcile.throttle.slices import are_many, computed
+from kafka_rebalance.reconcile.throttle.slices import are_many
 from kafka_rebalance.reconcile.throttle.topic_lists import TopicLists
 
 READ_BACK_SECONDS = 1.0

@@ -161,7 +161,7 @@ class TestManyDescribed:
         ):
             call = getattr(owner, name)
             monkeypatch.setattr(owner, name, noting(threads, call))
-        monkeypatch.setattr(observer_module, "_MANY_DESCRIBED", many)
+        monkeypatch.setattr(observer_module, "_MANY", many)
         there = Cluster(state(TP, 1, 2), state(BESIDE, 1, 2))
         there.observer = Observer(there, there)
         look = await there.look(TP, BESIDE)

@@ -62,14 +62,16 @@ class TestRead:
         await reader.read({TP: self.COPY}, self.INFO, {})
         assert there.asked[2:] == [[1, 2, 3, 4]]
 
-    async def test_rates_are_computed_in_a_thread(self, monkeypatch, there, reader):
-        """Of 100,000 copies, which a server may show, they take half a second."""
+    @pytest.mark.parametrize(("many", "in_threads"), [(2, True), (3, False)])
+    async def test_rates_are_computed_in_a_thread(self, monkeypatch, there, reader, many, in_threads):
+        """Of 100,000 copies, which a server may show, they take half a second. Of a few, a thread would take longer."""
+        monkeypatch.setattr("kafka_rebalance.reconcile.observe.size_reader._MANY", many)
         threads, thread = [], threading.current_thread
         for name in ("_read_produce_rates", "_read_traffic"):
             monkeypatch.setattr(reader, name, lambda *_: threads.append(thread()))
         there.time = LOG_DIR_SECONDS
         await reader.read({TP: self.COPY}, self.INFO, {})
-        assert [one is threading.main_thread() for one in threads] == [False, False]
+        assert [one is not threading.main_thread() for one in threads] == [in_threads, in_threads]
 
     async def test_large_answers_are_asked_for_less_often(self, monkeypatch, there, reader):
         """By the number of replicas that the answers name, but every ten seconds."""

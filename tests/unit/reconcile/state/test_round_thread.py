@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.fakes.stopped_clock import StoppedClock
 
 from kafka_rebalance.heartbeat import heard_by
 from kafka_rebalance.reconcile.observe import observer
 from kafka_rebalance.reconcile.state import inline_thread
 from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
-from kafka_rebalance.reconcile.state.round_thread import off_the_loop, round_of
+from kafka_rebalance.reconcile.state.round_thread import computed, off_the_loop, round_of
 
 THREADS = 2
 
@@ -45,12 +46,13 @@ async def test_rounds_of_a_kafka_connection_go_on(inline, monkeypatch):
     """Servers of a namespace may claim more clusters than there are threads, each of which takes seconds to compare."""
     free, compare = threading.Event(), observer.compared
 
-    def compared(found, before, kept):
+    def blocked(found, before, kept):
         if any(tp.topic == "claimed" for tp in found):
             free.wait(60)
         return compare(found, before, kept)
 
-    monkeypatch.setattr(observer, "compared", compared)
+    monkeypatch.setattr(observer, "compared", blocked)
+    monkeypatch.setattr(observer, "_MANY", 1)
     claimed = [
         OperatorInMemory(KafkaInMemory([1, 2, 3], claimed=[[1, 2]]), turns=inline.of("a")) for _ in range(THREADS + 1)
     ]
@@ -67,6 +69,23 @@ async def test_rounds_of_a_kafka_connection_go_on(inline, monkeypatch):
         finally:
             free.set()
     assert all(operator.kafka.lists("claimed") == [[3, 2]] for operator in claimed)
+
+
+async def test_small_clusters_are_read_without_waiting(inline, busy):
+    """Every round looks through all partitions several times."""
+    kafka = KafkaInMemory([1, 2], t=[[1, 2]])
+    read = observer.Observer(kafka, StoppedClock())
+    with round_of(inline.of("a").round):
+        async with asyncio.timeout(30):
+            look = await read.look(await read.everything(), (), kafka.info)
+    assert len(look.observation.cluster.partitions) == 1
+
+
+@pytest.mark.parametrize("many", [True, False])
+async def test_only_long_work_is_done_in_a_thread(many):
+    """A thread costs little, but more than the work for a few partitions."""
+    thread = await computed(threading.current_thread, many=many)
+    assert (thread is threading.main_thread()) is not many
 
 
 async def test_namespaces_take_turns(inline, busy):

@@ -1,21 +1,13 @@
 """What is done off the event loop, and when."""
 
 import asyncio
-import threading
 from types import SimpleNamespace
 
 import pytest
 from tests.fakes.throttled_cluster import claim
 
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, Claim, Rates
-from kafka_rebalance.reconcile.throttle.slices import MANY, Slices, are_many, computed, many_move
-
-
-@pytest.mark.parametrize("many", [True, False])
-async def test_only_long_work_is_done_in_a_thread(many):
-    """A thread costs little, but more than the work for a few lists."""
-    thread = await computed(threading.current_thread, many=many)
-    assert (thread is threading.main_thread()) is not many
+from kafka_rebalance.reconcile.throttle.slices import MANY, Slices, are_many, many_move
 
 
 @pytest.mark.parametrize(
