@@ -216,20 +216,20 @@ def strike_topics(ledger: Ledger, topics: Collection[str]) -> Ledger:
 
 
 def strike_entries(ledger: Ledger, subtracted: Mapping[tuple[str, str], frozenset[str]]) -> Ledger:
-    """The ledger without these entries, by topic and config name, which were taken out again."""
+    """The ledger without these entries, by topic and config name, which were taken out again or never listed."""
     entries = dict(ledger.entries)
     for (topic, name), items in subtracted.items():
         entries[topic] = {**entries[topic], name: ledger.listed(topic, name) - items}
     return replace(ledger, entries=entries)
 
 
-def without_denied(ledger: Ledger, denied: Mapping[tuple[BrokerId, str], frozenset[int]]) -> Ledger:
-    """The ledger without these rates, by broker and config name, which Kafka has never set.
+def strike_unset_rates(ledger: Ledger, unset: Mapping[tuple[BrokerId, str], frozenset[int]]) -> Ledger:
+    """The ledger without these rates, by broker and config name, which were recorded and never set.
 
-    A row of which no rate may be set has nothing to restore: what others set since is not ours.
+    A row without a rate that may be set has nothing to restore.
     """
-    rows = {key: row for key, rates in denied.items() if (row := ledger.rate(*key)) and rates & row.possibly_ours}
-    kept = {key: replace(row, possibly_ours=row.possibly_ours - denied[key]) for key, row in rows.items()}
+    rows = {key: row for key, rates in unset.items() if (row := ledger.rate(*key)) and rates & row.possibly_ours}
+    kept = {key: replace(row, possibly_ours=row.possibly_ours - unset[key]) for key, row in rows.items()}
     gone: dict[BrokerId, set[str]] = {}
     for (broker, name), row in kept.items():
         if not row.possibly_ours:

@@ -23,7 +23,7 @@ CLOCK_STEP = timedelta(minutes=5)
 CONFIGS_SECONDS = 3600.0
 """How long it is believed which topics are compacted or tiered."""
 MOST_COMMITS = 500_000
-"""Committed offsets of all groups in a sample. Two samples with so many take 255 MiB of memory at the same time."""
+"""Committed offsets of all groups in a sample. Two such samples at the same time need 255 MiB of memory."""
 MOST_NAMES = 32 << 20
 """Bytes of the names of groups in a sample. They count for each committed offset: rows have the name of each."""
 MOST_GROUPS = 1_000

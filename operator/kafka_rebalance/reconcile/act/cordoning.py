@@ -3,10 +3,10 @@
 A cordon stops only what Kafka places by itself: explicit assignments still go there, so being empty is proved by
 reading (``closing``). A cordon is in the run's record before it is in Kafka. Nothing is cordoned for a run that may
 start no step, for instance before its approval. After a success the cordon stays, since the broker is about to be
-removed. A broker that does not permit it is taken off the record at once: a cordon that is there later is of others.
-A rollback removes it, but does not wait for dead brokers: the throttle ledger keeps their cordons
+removed. A rollback removes it, but does not wait for dead brokers: the throttle ledger keeps their cordons
 (``throttle.left_cordons``). If a call that sets a cordon got no answer, Kafka may execute it late. Until that time is
-over, the cordon stays on record and is removed again in each round.
+over, the cordon stays on record and is removed again in each round. If a broker answers that the cordon is not
+permitted, it is taken off the record: a cordon that is there later was set by others, and must not be removed.
 """
 
 import logging

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.kube.store import RunStore
@@ -84,19 +85,22 @@ class HandedOverRuns:
         started = min((run.started_at for run in taken if run.started_at is not None), default=None)
         cordoned = tuple(sorted({*taken[0].cordoned, *await self.own_cordons(desired.uid)}))
         run = replace(run, started_at=started, last_success=None, cordoned=cordoned)
-        if any(one.unproved for one in taken):
-            run = run.doubted
         await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
         await self._stores.origins.replace(desired.uid, run.run_id, ())  # a record, even if there are no origins
         await self._stores.origins.append(desired.uid, run.run_id, origins)
-        outdated = self._stores.runs.is_outdated  # the cluster has got another owner meanwhile
-        run = run.doubted if any(map(outdated, taken)) else run
+        doubtful = partial(_is_any_doubtful, taken, self._stores.runs)
+        run = run.doubted if doubtful() else run
         await self._stores.runs.save(run)
-        if not run.unproved and any(map(outdated, taken)):
+        if doubtful() and not run.unproved:  # the cluster has got another owner meanwhile
             run = run.doubted
             await self._stores.runs.doubt(run)
         await self.use_up(taken)
         return run
+
+
+def _is_any_doubtful(taken: Iterable[Run], runs: RunStore) -> bool:
+    """Whether one of them may have started in another cluster, as is known by now."""
+    return any(run.unproved or runs.is_outdated(run) for run in taken)
 
 
 class _Heirs:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import product
 
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.execution.ledger import Before, Ledger, RateRecord, strike_rates, with_rates, without_denied
+from kafka_rebalance.execution.ledger import Before, Ledger, RateRecord, strike_rates, strike_unset_rates, with_rates
 from kafka_rebalance.execution.rate_state import (
     RateAction,
     RateRead,
@@ -37,6 +37,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.backoff import Backoff
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, originals
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
+from kafka_rebalance.reconcile.throttle.unsent import Unsent
 
 log = logging.getLogger(__name__)
 
@@ -63,10 +64,7 @@ class BrokerRates:
         self._originals: dict[BrokerId, tuple[float, Mapping[str, Before]]] = {}
         """What was read of brokers before they had a ledger row, and when."""
         self._states: dict[RateKey, RateState] = {}
-        self._unsent: dict[RateKey, frozenset[int]] = {}
-        """Rates that are on record, and that no call has asked for yet."""
-        self._denied: dict[RateKey, frozenset[int]] = {}
-        """Those that a broker did not let us set, until they are struck off the record."""
+        self._unsent = Unsent[RateKey, int]()
         self._due = frozenset[BrokerId]()
         """The brokers whose rates may be recorded in this round: what is there before us was read at its beginning."""
         self._started_at = monotonic()
@@ -118,7 +116,7 @@ class BrokerRates:
                 row = row or RateRecord(self._originals[key[0]][1][key[1]])
                 asked, claims = self._wanted.asked(*key), self._wanted.claims.get(key[0], frozenset())
                 rows[key] = row_to_write(row, target.rate, self._state(key), asked, claims)
-                self._unsent[key] = self._unsent.get(key, frozenset()) | (rows[key].possibly_ours - row.possibly_ours)
+                self._unsent.recorded(key, rows[key].possibly_ours - row.possibly_ours)
         return with_rates(self._cache.ledger, rows)
 
     async def write(self, alive: Collection[BrokerId]) -> None:
@@ -132,10 +130,9 @@ class BrokerRates:
         try:
             await self._alter(changes, restoring=False)
         finally:
-            if self._denied:
-                # What others set since is not ours, whoever restores from the ledger later.
-                await self._cache.save(without_denied(self._cache.ledger, self._denied))
-                self._denied = {}
+            if self._unsent.to_strike:
+                await self._cache.save(strike_unset_rates(self._cache.ledger, self._unsent.to_strike))
+                self._unsent.struck()
 
     async def read_back(self, alive: Collection[BrokerId], *, all_brokers: bool) -> None:
         """Read the claimed rates: of all brokers, or only of those where an unexpected value was read once."""
@@ -232,8 +229,7 @@ class BrokerRates:
         """Nothing of ours is on the others. A server may show other brokers in each round."""
         self._states = {key: state for key, state in self._states.items() if key[0] in brokers}
         self._originals = {broker: read for broker, read in self._originals.items() if broker in brokers}
-        self._unsent = {key: rates for key, rates in self._unsent.items() if key[0] in brokers}
-        self._denied = {key: rates for key, rates in self._denied.items() if key[0] in brokers}
+        self._unsent.forget([key for key in self._unsent.keys if key[0] not in brokers])
         self._not_allowed = {broker: answer for broker, answer in self._not_allowed.items() if broker in brokers}
         self._unreadable = {broker: answer for broker, answer in self._unreadable.items() if broker in brokers}
         self._backoff.forget_all_but(brokers)
@@ -274,7 +270,7 @@ class BrokerRates:
         return row.intended if row is not None and self._wanted.asked(*key) else None
 
     def _lacks(self, key: RateKey) -> bool:
-        if self._cache.ledger.rate(*key) is None:
+        if self._cache.ledger.rate(*key) is None:  # not tried now: its broker has not permitted it, or does not answer
             return key in self.targets and self.targets[key].rate is not None
         return self._state(key).lacks(self._rate_on_record(key))
 
@@ -338,11 +334,10 @@ class BrokerRates:
                 self._not_allowed[broker] = problem  # nothing was written, and nothing will be
             for change in sent:
                 key, rate = (broker, change.name), None if restoring else int(change.value)
-                if rate is not None and rate in self._unsent.get(key, ()):
-                    self._unsent[key] -= {rate}
-                    self._denied[key] = self._denied.get(key, frozenset()) | {rate}
-                if not denied:
-                    self._denied.pop(key, None)
+                never_set = self._unsent.sent(key, {rate} if rate is not None else ())
+                if denied:
+                    self._unsent.denied(key, never_set)
+                else:
                     self._next(key, RateWritten(rate, accepted=problem is None))
 
     def _note_answer(self, broker: BrokerId, problem: str | None) -> None:

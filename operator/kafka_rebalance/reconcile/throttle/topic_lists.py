@@ -28,11 +28,13 @@ from kafka_rebalance.execution.list_state import WILDCARD, ListState, RestoredLi
 from kafka_rebalance.execution.reassignment_throttle import Entries
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin, is_denied
 from kafka_rebalance.reconcile.act.backoff import Backoff
+from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache, originals
 from kafka_rebalance.reconcile.throttle.list_changes import Changes, ListChanges
 from kafka_rebalance.reconcile.throttle.list_readings import ListReadings
 from kafka_rebalance.reconcile.throttle.reverts import Reverts
-from kafka_rebalance.reconcile.throttle.slices import MANY, Slices, computed, length_of
+from kafka_rebalance.reconcile.throttle.slices import MANY, Slices, length_of
+from kafka_rebalance.reconcile.throttle.unsent import Unsent
 
 log = logging.getLogger(__name__)
 
@@ -60,10 +62,7 @@ class TopicLists:
         self._readings = ListReadings(admin, cache, monotonic)
         self._changes = ListChanges(admin, cache, monotonic)
         self._states: dict[ListKey, ListState] = {}
-        self._unsent: dict[ListKey, frozenset[str]] = {}
-        """Entries that are on record, and that no call has appended yet."""
-        self._denied: dict[ListKey, frozenset[str]] = {}
-        """Those that we may not append, until they are struck off the record."""
+        self._unsent = Unsent[ListKey, str]()
         self._backoff = Backoff[str](monotonic)
         """Of topics whose lists we may not change."""
         self._reads_restored: set[str] = set()
@@ -136,8 +135,7 @@ class TopicLists:
         new = [topic for topic, lists in entries.items() if not set(lists) <= set(ledger.topics.get(topic, {}))]
         for topic, lists in entries.items():
             for name, items in lists.items():
-                if unsent := items - ledger.listed(topic, name):
-                    self._unsent[topic, name] = self._unsent.get((topic, name), frozenset()) | unsent
+                self._unsent.recorded((topic, name), items - ledger.listed(topic, name))
         now = self._monotonic()
         self._restored = {key: restored for key, restored in self._restored.items() if restored.is_recent(now)}
         return with_entries(ledger, entries, {topic: self._originals(topic) for topic in new})
@@ -145,7 +143,7 @@ class TopicLists:
     async def append(self, entries: Entries) -> None:
         """Append the entries that are in the ledger and not listed."""
         changes: dict[str, list[ConfigChange]] = {}
-        before_append, unsent = dict[ListKey, ListState](), dict[ListKey, frozenset[str]]()
+        before_append, never_listed = dict[ListKey, ListState](), dict[ListKey, frozenset[str]]()
         slices = Slices()
         for topic, lists in entries.items():
             await slices.next()
@@ -161,9 +159,7 @@ class TopicLists:
                     )  # the wildcard covers them
                 elif missing:
                     before_append[topic, name] = state
-                    key = topic, name
-                    unsent[key] = missing & (self._unsent.get(key, frozenset()) | self._denied.pop(key, frozenset()))
-                    self._unsent[key] = self._unsent.get(key, frozenset()) - missing
+                    never_listed[topic, name] = self._unsent.sent((topic, name), missing)
                     self._states[topic, name] = state.before_append(missing)
                     changes.setdefault(topic, []).append(_change(name, ConfigOp.APPEND, missing))
         self._reads_restored -= changes.keys()
@@ -177,14 +173,13 @@ class TopicLists:
             for change in changes[topic]:
                 key = (topic, change.name)
                 if denied:
-                    self._states[key], self._denied[key] = before_append[key], unsent[key]
+                    self._states[key] = before_append[key]
+                    self._unsent.denied(key, never_listed[key])
                 elif problem is None:
                     self._states[key] = self._state(key).after_append(split(change.value))
-        if self._denied:
-            # What others list since is not ours, whoever restores from the ledger later.
-            known = {key: items for key, items in self._denied.items() if key[0] in self._cache.ledger.entries}
-            await self._cache.save(strike_entries(self._cache.ledger, known))
-            self._denied = {}
+        if self._unsent.to_strike:
+            await self._cache.save(strike_entries(self._cache.ledger, self._unsent.to_strike))
+            self._unsent.struck()
 
     async def subtract(self, keep: Entries) -> None:
         """Take out what is no longer wanted, from the lists of topics that still have wanted entries."""
@@ -273,7 +268,7 @@ class TopicLists:
             self._cache.solved(f"topic {topic}")
             for name, before in ledger.topics.get(topic, {}).items():
                 self._restored[topic, name] = RestoredList(now, before, ledger.listed(topic, name))
-                self._unsent.pop((topic, name), None)
+            self._unsent.forget([(topic, name) for name in ledger.topics.get(topic, {})])
         await self._cache.save(strike_topics(ledger, topics))
 
     async def _alter(self, changes: Changes, done: str) -> dict[str, str | None]:
