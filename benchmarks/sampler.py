@@ -82,7 +82,7 @@ class _Cluster:
         now = time.monotonic()
         return await self._answer({tp: OffsetRange(0, 10**6, 1, now) for tp in partitions})
 
-    async def committed_offsets(self) -> Any:
+    async def committed_offsets(self, _: int) -> Any:
         return await self._answer(Answers(self._committed))
 
 

@@ -34,7 +34,7 @@ READS: dict[str, Callable[[KafkaAdmin, TopicPartition], Awaitable[Any]]] = {
     "broker_configs": lambda admin, _: admin.broker_configs({*EVERYONE, 99}, ["log.dirs"]),
     "log_dirs": lambda admin, _: admin.log_dirs(EVERYONE),
     "offsets": lambda admin, tp: admin.offsets({tp}),
-    "committed_offsets": lambda admin, _: admin.committed_offsets(),
+    "committed_offsets": lambda admin, _: admin.committed_offsets(10),
     "authorized_operations": lambda admin, tp: admin.authorized_operations([tp.topic]),
 }
 

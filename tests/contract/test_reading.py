@@ -169,6 +169,8 @@ class TestCommittedOffsets:
         groups = {f"reader-{number}": number for number in range(6)}
         for group, offset in groups.items():
             await commit(cluster, group, tp, offset)
-        found = await admin.committed_offsets()
+        with pytest.raises(Permanent, match=r"they have \d+ committed offsets, more than the limit of 5"):
+            await admin.committed_offsets(5)
+        found = await admin.committed_offsets(1_000)
         assert found.errors == {}
         assert {group: found[group] for group in groups} == {group: {tp: offset} for group, offset in groups.items()}

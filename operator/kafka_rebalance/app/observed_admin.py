@@ -74,8 +74,8 @@ class _ObservedAdmin:
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, ports.OffsetRange]:
         return await self._called("offsets", self._admin.offsets(partitions))
 
-    async def committed_offsets(self) -> ports.Answers[str, dict[TopicPartition, int], str]:
-        return await self._called("committed_offsets", self._admin.committed_offsets())
+    async def committed_offsets(self, most: int) -> ports.Answers[str, dict[TopicPartition, int], str]:
+        return await self._called("committed_offsets", self._admin.committed_offsets(most))
 
     async def authorized_operations(self, topics: Collection[str]) -> ports.AuthorizedOperations:
         return await self._called("authorized_operations", self._admin.authorized_operations(topics))

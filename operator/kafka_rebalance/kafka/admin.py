@@ -125,7 +125,7 @@ class _Admin:
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         return await self._confluent.offsets(partitions)
 
-    async def committed_offsets(self) -> Answers[str, dict[TopicPartition, int], str]:
+    async def committed_offsets(self, most: int) -> Answers[str, dict[TopicPartition, int], str]:
         await self._reach()
         listed = await self._reassignments.consumer_groups()
         sharing = {
@@ -133,7 +133,7 @@ class _Admin:
             for group, shares in listed.items()
             if shares
         }
-        found = await committed_offsets(self._confluent, listed.keys() - sharing)
+        found = await committed_offsets(self._confluent, listed.keys() - sharing, most)
         return Answers(found, {**found.errors, **sharing})
 
     async def authorized_operations(self, topics: Collection[str]) -> AuthorizedOperations:

@@ -7,16 +7,20 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
 from confluent_kafka.admin import AdminClient
 
-from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.confluent import REQUEST_SECONDS, ConfluentClient
 from kafka_rebalance.kafka.ports import Answers
 from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.reasons import Reason
 
 
 async def committed_offsets(
-    client: ConfluentClient, groups: Collection[str]
+    client: ConfluentClient, groups: Collection[str], most: int
 ) -> Answers[str, dict[TopicPartition, int], str]:
-    """By group; one that was deleted meanwhile is absent. A call per group (librdkafka takes no more), all together."""
+    """By group; one that was deleted meanwhile is absent. A call per group (librdkafka takes no more), all together.
+
+    Permanent if they have more than ``most`` offsets.
+    """
     if not groups:
         return Answers()
     wanted = [ConsumerGroupTopicPartitions(group) for group in sorted(set(groups))]
@@ -33,6 +37,10 @@ async def committed_offsets(
             found[group] = offsets
         elif offsets.code() != KafkaError.GROUP_ID_NOT_FOUND:
             errors[group] = client.failure(f"read the offsets of consumer group {group}", offsets)
+    total = sum(map(len, found.values()))
+    if total > most:
+        why = f"they have {total} committed offsets, more than the limit of {most}"
+        raise Permanent(Reason.CONSUMPTION_UNKNOWN, why)
     return Answers(found, errors)
 
 

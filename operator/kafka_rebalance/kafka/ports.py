@@ -235,11 +235,12 @@ class KafkaReader(Protocol):
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """First and next offsets; partitions whose leader does not exist or did not answer are absent."""
 
-    async def committed_offsets(self) -> Answers[str, dict[TopicPartition, int], str]:
+    async def committed_offsets(self, most: int) -> Answers[str, dict[TopicPartition, int], str]:
         """The next offset of each partition that a consumer group has committed, by group.
 
         ``errors`` are the groups whose offsets are not known. Takes Describe on the cluster, to see all groups, and on
-        groups. Raises Transient if a broker does not list its groups.
+        groups. Raises Transient if a broker does not list its groups, and Permanent (ConsumptionUnknown) if there are
+        more than ``most`` offsets: anyone with a user of the cluster may commit them.
         """
 
     async def authorized_operations(self, topics: Collection[str]) -> AuthorizedOperations:

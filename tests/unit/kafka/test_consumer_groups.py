@@ -1,5 +1,6 @@
 """What is made of the answers about consumer groups."""
 
+import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
 from confluent_kafka import TopicPartition as ClientPartition
 
@@ -27,8 +28,8 @@ def of(*offsets, error=None):
     return ConsumerGroupTopicPartitions("g", [*partitions, *([error] if error else [])])
 
 
-async def read(**answers):
-    return await committed_offsets(Answering(**answers), answers)
+async def read(most=10, **answers):
+    return await committed_offsets(Answering(**answers), answers, most)
 
 
 class TestCommittedOffsets:
@@ -56,6 +57,13 @@ class TestCommittedOffsets:
         """It is neither found nor an error."""
         found = await read(gone=KafkaError(KafkaError.GROUP_ID_NOT_FOUND))
         assert (dict(found), found.errors) == ({}, {})
+
+    async def test_more_offsets_than_the_limit_are_refused(self):
+        """Partitions without a commit do not count."""
+        assert len(await read(most=3, a=of(5, -1001, 0), b=of(1))) == 2
+        with pytest.raises(Permanent, match="they have 4 committed offsets, more than the limit of 3") as refused:
+            await read(most=3, a=of(5, -1001, 0), b=of(1, 2))
+        assert refused.value.reason == "ConsumptionUnknown"
 
     async def test_without_groups_nothing_is_asked(self):
         """librdkafka refuses an empty list."""

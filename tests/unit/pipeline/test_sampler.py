@@ -200,7 +200,10 @@ class Consumed(Cluster):
 
     answer: Answers[str, dict[TopicPartition, int], str] | Permanent = Answers({"h": {}, "g": {A0: 15, B0: 3}})
 
-    async def committed_offsets(self) -> Answers[str, dict[TopicPartition, int], str]:
+    most_asked: int | None = None
+
+    async def committed_offsets(self, most: int) -> Answers[str, dict[TopicPartition, int], str]:
+        self.most_asked = most
         self.clocks.monotonic += 2
         if isinstance(self.answer, Permanent):
             raise self.answer
@@ -250,33 +253,29 @@ class TestCommits:
         assert len(batch.rows) == 8
 
     @pytest.mark.parametrize(
-        ("commits", "offsets", "names", "groups", "why"),
+        ("commits", "names", "groups", "why"),
         [
-            ({"g": (A0, A1), "h": (A0,)}, 3, 3, 2, ""),
-            ({"g": (A0, A1), "h": (A0,)}, 2, 3, 2, "they have 3 committed offsets, more than the limit of 2"),
-            ({"\U0001f600": (A0, A1)}, 2, 8, 2, ""),
+            ({"g": (A0, A1), "h": (A0,)}, 3, 2, ""),
+            ({"\U0001f600": (A0, A1)}, 8, 2, ""),
             (
                 {"\U0001f600": (A0, A1), "h": (A0,)},
-                3,
                 8,
                 2,
                 "they have 3 committed offsets with 9 bytes of names, more than the limit of 8",
             ),
-            ({"g": (A0, A1), "h": (A0,)}, 3, 3, 1, "2 of them have committed offsets of a-0, more than the limit of 1"),
+            ({"g": (A0, A1), "h": (A0,)}, 3, 1, "2 of them have committed offsets of a-0, more than the limit of 1"),
         ],
-        ids=["within the limits", "offsets", "names of several bytes", "too long names", "groups"],
+        ids=["within the limits", "names of several bytes", "too long names", "groups"],
     )
     async def test_too_many_are_not_sampled(
         self,
         monkeypatch: pytest.MonkeyPatch,
         commits: dict[str, tuple[TopicPartition, ...]],
-        offsets: int,
         names: int,
         groups: int,
         why: str,
     ) -> None:
         """Spark computes with each of them, and the Job is for all clusters. The sample is taken, and says why."""
-        monkeypatch.setattr(sampler, "MOST_COMMITS", offsets)
         monkeypatch.setattr(sampler, "MOST_NAMES", names)
         monkeypatch.setattr(sampler, "MOST_GROUPS", groups)
         cluster = Consumed(Clocks())
@@ -284,6 +283,12 @@ class TestCommits:
         batch = await sampler_of_groups(cluster).sample()
         assert (batch.commits_missing, batch.commits == ()) == (why, why != "")
         assert len(batch.rows) == 8
+
+    async def test_more_offsets_than_the_limit_are_not_read(self) -> None:
+        """The client refuses them, so that they do not take the memory of the operator."""
+        cluster = Consumed(Clocks())
+        await sampler_of_groups(cluster).sample()
+        assert cluster.most_asked == sampler.MOST_COMMITS
 
     async def test_long_names_of_many_groups_are_not_sampled(self) -> None:
         """Rows have the name for each offset: a thousand groups with the longest ones would fill the memory."""
