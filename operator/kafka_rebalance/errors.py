@@ -11,13 +11,19 @@ from typing import TypeVar
 from kafka_rebalance.printable_text import printable
 
 E = TypeVar("E", bound=BaseException)
+MOST_CHARACTERS = 8_000
+"""Of a message, which is kept for each resource and logged. It may quote values that people wrote, of any length."""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
 
 
 class RebalanceError(Exception):
     """Why a rebalance cannot continue, in words for the person who reads it at 3 a.m."""
 
     def __init__(self, reason: str, message: str) -> None:
-        message = printable(message, kept="\n")
+        message = _cut(printable(_cut(message), kept="\n"))
         super().__init__(message)
         self.reason = reason
         self.message = message

@@ -13,6 +13,12 @@ class TestMessage:
         """It quotes names of servers, and values of resources and files."""
         assert Refused("SomeReason", "topic \x1b]0;x\x07,\nline").message == "topic \\x1b]0;x\\x07,\nline"
 
+    def test_it_has_a_limit(self) -> None:
+        """It is kept for each resource and logged, and values that people write have any length."""
+        assert len(Refused("SomeReason", "x" * 8_000).message) == 8_000
+        assert Refused("SomeReason", "x" * 8_001).message == "x" * 7_999 + "…"
+        assert len(Refused("SomeReason", "\U0001f600\x7f" * 1_000_000).message) == 8_000
+
 
 class TestPickling:
     """A plan is made in a child process: what it raises arrives as it was raised."""

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
 
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
 from kafka_rebalance.kafka.settings import OAuthClient, trusting
@@ -105,7 +104,7 @@ class TokenSource:
         if 300 <= status < 400:
             raise self._refused(f"HTTP status {status}: redirects are not followed, name the final address")
         if status != 200:
-            raise self._refused(f"HTTP status {status}{_explained(body)}")
+            raise self._refused(f"HTTP status {status}{self._explained(body)}")
         try:
             answer = json.loads(body)
             token = answer["access_token"]
@@ -118,6 +117,17 @@ class TokenSource:
         if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not 0 < lifetime < math.inf:
             raise self._refused("the answer has no usable access_token")
         return AccessToken(token, now + _REFRESH_AT * lifetime, now + lifetime)
+
+    def _explained(self, body: bytes) -> str:
+        """The error of RFC 6749, section 5.2; empty where the body has none. It may quote the request."""
+        try:
+            answer = json.loads(body)
+            parts = [answer[name] for name in ("error", "error_description") if isinstance(answer.get(name), str)]
+        except (ValueError, AttributeError, RecursionError):
+            return ""
+        shown = "".join(character for character in ": ".join(parts) if character.isprintable())
+        # Without secrets before it is cut: the beginning of one is not found any more.
+        return f" ({self._client.redact(shown)[:300]})" if shown else ""
 
     def _refused(self, why: str) -> Permanent:
         return Permanent(
@@ -136,10 +146,8 @@ async def _asked(client: OAuthClient) -> tuple[int, bytes]:
     """Status and body of the answer to one request of the client credentials grant."""
     import aiohttp
 
-    # RFC 6749, section 2.3.1: both are encoded first; spaces as %20, because some servers take + literally.
-    login = aiohttp.encode_basic_auth(quote(client.client_id, safe=""), quote(client.client_secret, safe=""))
     form = {"grant_type": "client_credentials", **({"scope": client.scope} if client.scope else {})}
-    headers = {"Authorization": login, "Accept": "application/json"}
+    headers = {"Authorization": f"Basic {client.login}", "Accept": "application/json"}
     # Without redirects: the credentials are for this endpoint only.
     options: dict[str, Any] = {"data": form, "ssl": trusting(client.ca_pem), "allow_redirects": False}
     async with (
@@ -162,15 +170,8 @@ def _said(error: Exception) -> str:
     import aiohttp
 
     quotes = isinstance(error, aiohttp.ClientError) and not isinstance(error, (OSError, aiohttp.InvalidURL))
-    return f"no readable HTTP answer ({type(error).__name__})" if quotes else str(error) or type(error).__name__
-
-
-def _explained(body: bytes) -> str:
-    """The error of RFC 6749, section 5.2; empty where the body has none."""
-    try:
-        answer = json.loads(body)
-        parts = [answer[name] for name in ("error", "error_description") if isinstance(answer.get(name), str)]
-    except (ValueError, AttributeError, RecursionError):
-        return ""
-    shown = "".join(character for character in ": ".join(parts) if character.isprintable())
-    return f" ({shown[:300]})" if shown else ""
+    if quotes:
+        return f"no readable HTTP answer ({type(error).__name__})"
+    text = str(error) or type(error).__name__
+    # It contains the address of the context in our memory, so that each text would be another one.
+    return text.replace(f" ssl:{error.ssl}", "") if isinstance(error, aiohttp.ClientConnectorError) else text

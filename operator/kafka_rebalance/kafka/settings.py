@@ -4,10 +4,12 @@ Nothing here connects. Secrets leave this module only in the two renderings, nev
 the adapters pass every message of a client library through `ConnectionSettings.redact`.
 """
 
+import base64
 import os
 import ssl
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.errors import Permanent
@@ -19,6 +21,7 @@ METADATA_REFRESH_MS = 3_000
 SOCKET_TIMEOUT_MS = 8_000
 """Below CALL_SECONDS, so that a client library reports its own time-out before the caller gives up."""
 _MASK = "•••"
+_MASKED = "\0"
 
 
 class Secret(str):
@@ -48,9 +51,21 @@ class OAuthClient:
         if self.ca_pem:
             trusting(self.ca_pem)
 
+    @property
+    def login(self) -> str:
+        """The credentials of HTTP's Basic authentication.
+
+        RFC 6749, section 2.3.1: both are encoded first; spaces as %20, because some servers take + literally.
+        """
+        return base64.b64encode(f"{quote(self.client_id, safe='')}:{self._quoted_secret}".encode()).decode()
+
     def redact(self, text: str) -> str:
-        """``text`` without the client secret."""
-        return _masked(text, self.client_secret)
+        """``text`` without the client secret, also as it is sent."""
+        return _masked(text, self.client_secret, self._quoted_secret, self.login)
+
+    @property
+    def _quoted_secret(self) -> str:
+        return quote(self.client_secret, safe="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +179,15 @@ def trusting(ca_pem: str | None) -> ssl.SSLContext:
 
 
 def _masked(text: str, *secrets: str | None) -> str:
-    """Without any line of the secrets: line breaks may be quoted as escapes, or left out at the end."""
-    lines = [line for secret in secrets if secret for line in secret.splitlines() if line]
+    """Without any line of the secrets: line breaks may be quoted as escapes, or left out at the end.
+
+    One character stands for a secret until all are masked: it is as long as the shortest line, so that the text does
+    not become longer with each line that is in the mask itself.
+    """
+    lines = {line for secret in secrets if secret for line in secret.splitlines() if line}
     for line in sorted(lines, key=len, reverse=True):  # one may be a part of another
-        text = text.replace(line, _MASK)
-    return text
+        text = text.replace(line, _MASKED)
+    return text.replace(_MASKED, _MASK)
 
 
 def _ssl_context(settings: ConnectionSettings) -> ssl.SSLContext:

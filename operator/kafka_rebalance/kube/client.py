@@ -297,7 +297,7 @@ class KubeClient:
         body = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{about.name[:200]}.{uuid.uuid4().hex[:16]}", "namespace": namespace},
+            "metadata": {"name": f"{about.name[:200].rstrip('.-')}.{uuid.uuid4().hex[:16]}", "namespace": namespace},
             "involvedObject": {
                 "apiVersion": API_VERSION,
                 "kind": kind,

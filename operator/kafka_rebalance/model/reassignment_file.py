@@ -42,7 +42,7 @@ def read_reassignment(data: bytes) -> tuple[Reassigned, ...]:
     known_keys(document, _DOCUMENT_KEYS, "$")
     version = document.get("version", 1)
     if version != 1:
-        raise ValueError(f"version: {version!r} is not 1")
+        raise ValueError(f"version: {version!r:.60} is not 1")
     rows = listed(member(document, "partitions", "$"), "partitions")
     partitions, replicas = partition_rows(rows, _ROW_KEYS)
     given = [i for i, row in enumerate(rows) if row.get("original_replicas") is not None]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs, quote, unquote
 
 import pytest
 
@@ -20,6 +20,7 @@ from kafka_rebalance.kafka.settings import OAuthClient
 
 SECRET = "hunter2 +/%:é"
 TOKEN = "eyJ.secret.token"
+LOGIN = base64.b64encode(f"an%20id:{quote(SECRET, safe='')}".encode()).decode()
 
 
 class Endpoint(ThreadingHTTPServer):
@@ -183,6 +184,9 @@ class TestFailures:
             (403, ["a list"], "HTTP status 403."),
             (401, {"error": "x", "error_description": f"secret {SECRET} is wrong"}, "secret ••• is wrong"),
             (401, {"error": "x" * 5000}, "x" * 300),
+            (401, {"error": "x" * 290 + SECRET}, "x" * 290 + "•••"),
+            (401, {"error": f"wrong {quote(SECRET, safe='')}"}, "wrong •••"),
+            (401, {"error": f"Basic {LOGIN} is wrong"}, "Basic ••• is wrong"),
             (401, {"error": "two\nlines"}, "(twolines)"),
             (302, b"", "redirects are not followed"),
             (200, b"not json", "not JSON with an access_token"),
@@ -233,6 +237,7 @@ class TestFailures:
         failed = world.failed()
         assert isinstance(failed, Transient)
         assert (failed.reason, "Connect call failed" in failed.message) == ("TokenUnavailable", True)
+        assert " object at " not in failed.message
 
     @pytest.mark.parametrize("banner", [b"SSH-2.0-OpenSSH_9.2 inside\r\n", b"-ERR unknown command 'POST' inside\r\n"])
     def test_a_server_of_another_kind(self, banner: bytes) -> None:

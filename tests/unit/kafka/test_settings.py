@@ -2,13 +2,18 @@
 
 import ssl
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.errors import Permanent
+from kafka_rebalance.kafka import confluent
+from kafka_rebalance.kafka.client_access import ClientAccess
+from kafka_rebalance.kafka.confluent import ConfluentClient
 from kafka_rebalance.kafka.failures import authentication_failed, unreachable
 from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient, kafka_python_config, librdkafka_config
 
@@ -162,3 +167,26 @@ class TestSecrets:
             ):
                 assert PASSWORD not in repr(error)
                 assert SERVERS in str(error)
+
+    def test_what_librdkafka_says_of_its_configuration(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It may quote the value."""
+
+        def client(_: dict[str, Any]) -> None:
+            raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f"invalid {PASSWORD}"))
+
+        monkeypatch.setattr(confluent, "AdminClient", client)
+        with pytest.raises(Permanent) as refused:
+            ConfluentClient(ClientAccess(sasl(SaslMechanism.PLAIN)))._build()
+        assert refused.value.message == "invalid •••"
+
+    def test_what_a_broker_says_of_one_topic(self) -> None:
+        """Brokers know the password."""
+        client = ConfluentClient(ClientAccess(sasl(SaslMechanism.PLAIN)))
+        said = client._error_text(KafkaError(KafkaError.INVALID_CONFIG, f"no {PASSWORD}"))
+        assert said == "INVALID_CONFIG: no •••"
+
+    @pytest.mark.parametrize("lines", ["•", "\0", "•\n••\n•••", "\0\n\0\0", "•\n" * 60])
+    def test_the_mask_is_not_masked(self, lines: str) -> None:
+        """Each line would make the text three times as long: 18 of them take all memory."""
+        settings = replace(sasl(SaslMechanism.PLAIN), password=f"{lines}\n{PASSWORD}")
+        assert settings.redact(f"one two {PASSWORD} three") == "one two ••• three"

@@ -9,6 +9,7 @@ from kafka_rebalance.kafka.jaas import parse_login
 from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
 from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.observe.secret_text import MOST_CHAIN_BYTES, SecretText
 
 _JAAS = "sasl.jaas.config"
 
@@ -30,22 +31,25 @@ async def connection_of(source: KafkaSource, namespace: str, kube: KubeObjects) 
 
 
 async def resolve(kafka: Kafka, namespace: str, kube: KubeObjects) -> ConnectionSettings:
-    """The settings with credentials filled in. Transient("SecretNotFound") names the missing Secret or key."""
+    """The settings with credentials filled in.
 
-    async def read(name: str) -> _SecretText:
+    Transient (SecretNotFound) names the missing Secret or key, Refused (SecretInvalid) one that cannot be used.
+    """
+
+    async def read(name: str) -> SecretText:
         # Whole, in one call: the certificate and the key of one Secret always belong together.
-        return _SecretText(f"Secret {namespace}/{name}", await kube.read_secret(namespace, name))
+        return SecretText(f"Secret {namespace}/{name}", await kube.read_secret(namespace, name))
 
     tls, sasl = kafka.tls, kafka.sasl
     ca, client = (tls.ca_secret_ref, tls.client_secret_ref) if tls else (None, None)
     pair = _pair(client, await read(client.name)) if client else (None, None)
     token_ca = sasl.ca_secret_ref if sasl else None
-    token_ca_pem = (await read(token_ca.name)).text(token_ca.key) if token_ca else None
+    token_ca_pem = (await read(token_ca.name)).certificates(token_ca.key) if token_ca else None
     login = _login(sasl, await read(sasl.secret_ref.name), token_ca_pem) if sasl else _Login()
     return ConnectionSettings(
         bootstrap_servers=kafka.bootstrap_servers,
         tls=tls is not None,
-        ca_pem=(await read(ca.name)).text(ca.key) if ca else None,
+        ca_pem=(await read(ca.name)).certificates(ca.key) if ca else None,
         client_cert_pem=pair[0],
         client_key_pem=pair[1],
         sasl_mechanism=sasl.mechanism if sasl else None,
@@ -62,26 +66,10 @@ class _Login:
     oauth: OAuthClient | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _SecretText:
-    """The content of one Secret; ``name`` is for messages."""
-
-    name: str
-    data: dict[str, bytes] = field(repr=False)
-
-    def text(self, key: str) -> str:
-        if key not in self.data:
-            raise Transient(Reason.SECRET_NOT_FOUND, f"{self.name} has no key {key!r}", retry_after=15)
-        try:
-            return self.data[key].decode()
-        except UnicodeDecodeError:
-            # Without the cause: it would quote the bytes.
-            raise Refused(Reason.SECRET_INVALID, f"key {key!r} of {self.name} is not text") from None
-
-
-def _pair(ref: ClientCertificateRef, secret: _SecretText) -> tuple[str, str]:
+def _pair(ref: ClientCertificateRef, secret: SecretText) -> tuple[str, str]:
     """Certificate and key. Nothing encrypted: who wrote it also chose how long OpenSSL takes to derive its key."""
-    certificate, key = secret.text(ref.certificate_key), secret.text(ref.private_key_key)
+    certificate = secret.text(ref.certificate_key, MOST_CHAIN_BYTES)
+    key = secret.text(ref.private_key_key)
     if "PRIVATE KEY" in certificate or "ENCRYPTED" in certificate:
         raise Permanent(
             Reason.KAFKA_SETTINGS_INVALID,
@@ -98,7 +86,7 @@ def _pair(ref: ClientCertificateRef, secret: _SecretText) -> tuple[str, str]:
     return certificate, key
 
 
-def _login(sasl: Sasl, secret: _SecretText, token_ca_pem: str | None) -> _Login:
+def _login(sasl: Sasl, secret: SecretText, token_ca_pem: str | None) -> _Login:
     ref = sasl.secret_ref
     if sasl.token_endpoint is None:
         return _Login(sasl.username or _username(ref.username_key, secret), secret.text(ref.password_key or "password"))
@@ -112,7 +100,7 @@ def _login(sasl: Sasl, secret: _SecretText, token_ca_pem: str | None) -> _Login:
     return _Login(oauth=client)
 
 
-def _username(key: str | None, secret: _SecretText) -> str:
+def _username(key: str | None, secret: SecretText) -> str:
     """From the named key; where none is named, from ``username`` or else from the login of Kafka's own clients.
 
     The Secret of a Strimzi KafkaUser has only the latter.

@@ -71,6 +71,24 @@ class TestTheLog:
         assert caplog.messages[:99] == [f"kafka:9092: broker {number}" for number in range(99)]
         assert caplog.messages[99:] == ["kafka:9092: more lines of its client in this minute are left out"]
 
+    def test_lines_are_sent_without_credentials(self):
+        """Libraries log their configuration, and what servers say."""
+        sent = []
+        handler = client_process._PipeHandler(
+            lambda *line: sent.append(line), ConnectionSettings("kafka:9092", username="me", password="hunter2")
+        )
+        handler.emit(logging.LogRecord("lib", logging.ERROR, "", 0, "refused %s", ("hunter2",), None))
+        assert sent == [(Kind.LOG, logging.ERROR, b"lib\nrefused \xe2\x80\xa2\xe2\x80\xa2\xe2\x80\xa2")]
+
+    async def test_what_libraries_print_is_logged_without_credentials(self, caplog):
+        """librdkafka prints what does not reach its callbacks."""
+        errors, theirs = socket.socketpair()
+        errors.setblocking(False)
+        with theirs:
+            theirs.sendall(b"one\nrefused hunter2\n")
+        await process_handle._logged(errors, ConnectionSettings("kafka:9092", username="me", password="hunter2"))
+        assert caplog.messages == ["kafka:9092: one", "kafka:9092: refused •••"]
+
 
 class TestTheClient:
     async def test_has_connections_that_hold_little(self, monkeypatch):

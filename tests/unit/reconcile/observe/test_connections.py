@@ -10,10 +10,15 @@ from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
 from kafka_rebalance.reconcile.observe.connections import resolve
 
+
+def pem(content: str) -> bytes:
+    return f"-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n".encode()
+
+
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="my-user" password="word";'
 STRIMZI_SCRAM = {"password": b"word", "sasl.jaas.config": JAAS.encode()}
 STRIMZI_TLS = {
-    "ca.crt": b"CA",
+    "ca.crt": pem("CA"),
     "user.crt": b"C",
     "user.key": b"K",
     "user.p12": b"\xff",
@@ -36,17 +41,22 @@ class TestTls:
 
     async def test_kubernetes_keys_are_the_default(self) -> None:
         spec = {"tls": {"caSecretRef": {"name": "ca"}, "clientSecretRef": {"name": "user"}}}
-        found = await resolved(spec, ca={"ca.crt": b"CA"}, user={"tls.crt": b"C", "tls.key": b"K"})
-        assert (found.tls, found.ca_pem, found.client_cert_pem, found.client_key_pem) == (True, "CA", "C", "K")
+        found = await resolved(spec, ca={"ca.crt": b"# comment\n" + pem("CA")}, user={"tls.crt": b"C", "tls.key": b"K"})
+        assert (found.tls, found.ca_pem, found.client_cert_pem, found.client_key_pem) == (
+            True,
+            pem("CA").decode(),
+            "C",
+            "K",
+        )
 
     async def test_the_secrets_of_strimzi(self) -> None:
         client = {"name": "user", "certificateKey": "user.crt", "privateKeyKey": "user.key"}
         found = await resolved(
             {"tls": {"caSecretRef": {"name": "ca"}, "clientSecretRef": client}},
-            ca={"ca.crt": b"CLUSTER", "ca.p12": b"\xff", "ca.password": b"p"},
+            ca={"ca.crt": pem("CLUSTER"), "ca.p12": b"\xff", "ca.password": b"p"},
             user=STRIMZI_TLS,
         )
-        assert (found.ca_pem, found.client_cert_pem, found.client_key_pem) == ("CLUSTER", "C", "K")
+        assert (found.ca_pem, found.client_cert_pem, found.client_key_pem) == (pem("CLUSTER").decode(), "C", "K")
 
     async def test_certificate_and_key_are_of_one_reading(self) -> None:
         """A rotation between two readings would pair a certificate with the key of another one."""
@@ -166,8 +176,10 @@ class TestOAuthClient:
         }
         user = {"clientId": b"i", "clientSecret": b"s"}
         with pytest.raises(RebalanceError, match=r"Secret kafka/ca has no key 'oauth\.crt'"):
-            await resolved({"tls": {}, "sasl": spec}, user=user, ca={"ca.crt": b"brokers"})
+            await resolved({"tls": {}, "sasl": spec}, user=user, ca={"ca.crt": pem("brokers")})
         with pytest.raises(RebalanceError, match="the CA is not a PEM certificate"):
+            await resolved({"tls": {}, "sasl": spec}, user=user, ca={"oauth.crt": pem("CA")})
+        with pytest.raises(RebalanceError, match=r"key 'oauth\.crt' of Secret kafka/ca has no PEM certificate"):
             await resolved({"tls": {}, "sasl": spec}, user=user, ca={"oauth.crt": b"CA"})
 
     @pytest.mark.parametrize("missing", ["clientId", "clientSecret"])
