@@ -35,10 +35,20 @@ class _Pattern(NamedTuple):
 
 
 class AlikeJudge:
-    """``judge`` of one reading, one direction and one R. Made for one pass over the partitions, and then forgotten."""
+    """``judge`` of one reading, one direction and one R. Made for one pass over the partitions, and then forgotten.
 
-    def __init__(self, seen: Observation, direction: Direction, parallel_replicas: int) -> None:
+    ``recorded``: the move with what is on record now, which is of no importance for an untouched partition.
+    """
+
+    def __init__(
+        self,
+        seen: Observation,
+        direction: Direction,
+        parallel_replicas: int,
+        recorded: Callable[[PartitionMove], PartitionMove] = lambda move: move,
+    ) -> None:
         self._seen = seen
+        self._recorded = recorded
         self._direction = direction
         self._parallel_replicas = parallel_replicas
         self._partitions = seen.cluster.partitions
@@ -62,7 +72,7 @@ class AlikeJudge:
             if not pattern.status.message:  # else it may name brokers
                 found = self._of_lists[lists] = _with_brokers(pattern, brokers, target)
                 return found
-        return judge(move, self._seen, self._direction, self._parallel_replicas)
+        return judge(self._recorded(move), self._seen, self._direction, self._parallel_replicas)
 
     def _is_untouched(self, move: PartitionMove, state: PartitionState) -> bool:
         """Whether it is as before the run, and all its brokers are live and in sync, so that only R decides."""

@@ -38,7 +38,7 @@ class PartitionMove:
     ``origin`` and ``planned_from`` differ if an earlier plan, or a run that was taken over, moved the partition.
     ``origin_leader`` led the partition when the origin was recorded; None: not known. ``elects``: the list stays and
     its first replica is elected. If the list stays without an election, the partition is only kept for a rollback.
-    ``first_call``: of the origin, as there.
+    ``first_call``: of the origin, as there. ``on_record``: there is an origin, as before each call of the run.
     """
 
     tp: TopicPartition
@@ -50,6 +50,7 @@ class PartitionMove:
     origin_leader: BrokerId | None = None
     elects: bool = False
     first_call: Replicas = ()
+    on_record: bool = True
 
     @property
     def fewest(self) -> int:
@@ -181,6 +182,11 @@ def changed_instead(move: PartitionMove, state: PartitionState) -> str:
     return f"another tool changed its replicas: {list(state.replicas)} are not what the first call of the run makes"
 
 
+def _is_by_others(move: PartitionMove, state: PartitionState) -> bool:
+    """Whether the run has sent the partition nothing, or not what it is now."""
+    return not move.on_record or bool(changed_instead(move, state))
+
+
 def _keeps_its_list(move: PartitionMove, state: PartitionState) -> bool:
     """Whether the run has sent nothing that changes the list: if it has another order, others have given it that."""
     return move.first_call == move.origin and not state.in_flight and set(state.replicas) == set(move.origin)
@@ -212,7 +218,9 @@ def _judge_in_flight(
             return _wait(Reason.TOPIC_FORBIDDEN, seen.forbidden[move.tp.topic] + _EXITS_UNREAD, started=True)
         exits = _EXITS if wait.reason == Reason.CANCEL_BELOW_MIN_INSYNC_REPLICAS else ""
         return _wait(wait.reason, wait.message + exits, started=True)
-    return PartitionStatus(MovePhase.READY, Reason.CANCELLING, cancel=True, started=True)
+    # Forward, it is a way back of ours, which may end during a pause, or others move the partition back.
+    pausable = direction is Direction.FORWARD and not state.wedged
+    return PartitionStatus(MovePhase.READY, Reason.CANCELLING, cancel=True, started=True, pausable=pausable)
 
 
 def _what_the_copy_lacks(state: PartitionState, seen: Observation) -> tuple[str, str]:
@@ -315,8 +323,12 @@ def _judge_call(
     step: steps.Step,
     rules: steps.StepRules,
 ) -> PartitionStatus:
-    """Whether the first call of the step may be sent now, or has to wait for a copy that is not in sync."""
-    call, pausable = step.calls[0], not _leads_to_rest(move, state, step, direction)
+    """Whether the first call of the step may be sent now, or has to wait for a copy that is not in sync.
+
+    Replicas above the replication factor are the run's only if it has sent the partition something.
+    """
+    by_others = _is_by_others(move, state)
+    call, pausable = step.calls[0], by_others or not _leads_to_rest(move, state, step, direction)
     start = move.planned_from if direction is Direction.FORWARD else move.target
     late = [b for b in goal if b in state.replicas and b not in start and b not in state.isr]
     if late and isinstance(call, steps.Alter) and state.isr - set(call.replicas):
@@ -324,6 +336,7 @@ def _judge_call(
         message = f"broker {late[0]} has the copy but is not in sync; no in-sync replica is dropped before it is"
         return _wait(Reason.COPY_NOT_IN_SYNC, message, started=True, step=step.replicas, pausable=pausable)
     present, most = steps.Present(state.replicas, state.isr, state.leader), _replication_factor(move)
+    bring_to_rest = pausable and not by_others and len(state.replicas) > most
     return PartitionStatus(
         MovePhase.READY,
         step=step.replicas,
@@ -331,7 +344,7 @@ def _judge_call(
         started=state.replicas != move.planned_from,
         leader_movement=steps.is_leader_movement(present, call),
         pausable=pausable,
-        to_rest=steps.to_rest(present, goal, most, rules) if pausable and len(state.replicas) > most else None,
+        to_rest=steps.to_rest(present, goal, most, rules) if bring_to_rest else None,
     )
 
 

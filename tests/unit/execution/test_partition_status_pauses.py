@@ -48,6 +48,34 @@ class TestPaused:
         assert found.phase is MovePhase.READY
         assert len(found.call.replicas) == 3
 
+    @pytest.mark.parametrize("r", [1, 2])
+    @pytest.mark.parametrize(
+        "of_others",
+        [{"on_record": False}, {"first_call": replicas_of(5, 1, 2, 3)}],
+        ids=["nothing was sent", "something else was sent"],
+    )
+    def test_replicas_that_others_have_added_stay(self, r, of_others):
+        """A run that Kafka has refused, or that was never permitted, does not bring them to its replication factor."""
+        move = dataclasses.replace(MOVE, **of_others)
+        for found in (state(4, 1, 2, 3, leader=4), state(4, 1, 2, 3, leader=1), state(4, 5, 1, 2, 3)):
+            paused = status_of(found, move=move, r=r, paused=True)
+            assert (paused.phase, paused.reason, paused.call) == (MovePhase.WAITING, "Paused", None)
+
+    def test_an_order_that_others_have_made_stays(self):
+        """The first replica is elected only if a step has put it first."""
+        found, move = state(2, 1, 3, leader=1), dataclasses.replace(MOVE, target=replicas_of(2, 1, 3))
+        assert status_of(found, move=move, paused=True).call == Elect(BrokerId(2))
+        theirs = status_of(found, move=dataclasses.replace(move, on_record=False), paused=True)
+        assert (theirs.phase, theirs.reason, theirs.call) == (MovePhase.WAITING, "Paused", None)
+
+    def test_a_copy_back_is_not_cancelled(self):
+        """Others may have started it. Without a pause it is cancelled, because the run leads away from there."""
+        found = state(1, 4, 2, 3, adding=(1,))
+        assert status_of(found).cancel
+        paused = status_of(found, paused=True)
+        assert (paused.phase, paused.cancel, paused.started) == (MovePhase.WAITING, False, True)
+        assert status_of(found, ROLLBACK, move=dataclasses.replace(MOVE, origin=replicas_of(2, 3)), paused=True).cancel
+
     @pytest.mark.parametrize(("r", "isr", "left"), [(2, (4, 1, 2, 3), (4, 2, 3)), (2, (4, 1, 2), (4, 1, 2))])
     def test_a_copy_too_many_is_dropped_before_the_next_copy(self, r, isr, left):
         """With R = 2 the next step copies before it drops; those out of sync go first, and the leader stays."""

@@ -6,6 +6,7 @@ the partition and ``JudgeInputs`` are unchanged: of 200,000 planned partitions a
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
@@ -21,6 +22,7 @@ from kafka_rebalance.execution.partition_status import (
 )
 from kafka_rebalance.execution.ready_calls import ReadyCalls
 from kafka_rebalance.execution.tally import Tally
+from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep
@@ -29,7 +31,7 @@ from kafka_rebalance.reconcile.observe.observer import Changes
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.judgement import JudgeInputs, Judgement, Statuses
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
-from kafka_rebalance.reconcile.state.record import LoadedRun
+from kafka_rebalance.reconcile.state.record import LoadedRun, on_record
 
 V = TypeVar("V")
 
@@ -106,6 +108,7 @@ def judge_inputs(
             for other in ahead
             if other.record.loaded_run is not None
         ),
+        origins=rebalance.record.origins,
         left_to_others=_left_to_others(rebalance, others),
     )
 
@@ -155,7 +158,7 @@ def judge_again(
     cluster = ClusterState(seen.cluster.cluster_id, inputs.brokers, seen.cluster.partitions)
     known = Observation(cluster, inputs.min_insync, seen.gone, inputs.restarting, inputs.forbidden, inputs.unread)
     run, direction, tally, ready = inputs.run, inputs.direction, before.tally, before.ready
-    alike = AlikeJudge(known, direction, inputs.parallel_replicas)
+    alike = AlikeJudge(known, direction, inputs.parallel_replicas, partial(_as_recorded, inputs.origins))
     again = partitions_to_judge(before, inputs, changes)
     if again is None:
         plain = not (inputs.left_to_others or inputs.keep or inputs.ahead)
@@ -178,6 +181,14 @@ def judge_again(
     if statuses is not before.statuses:
         since = {tp: since.get(tp, now) for tp in statuses.within(MovePhase.IN_FLIGHT)}
     return Judgement(direction, statuses, since, inputs, changes.after, tally, ready)
+
+
+def _as_recorded(origins: Mapping[TopicPartition, Origin], move: PartitionMove) -> PartitionMove:
+    """The move with its origin as it is on record now: origins are added, and given up, while the run goes on."""
+    origin = on_record(move.tp, move.topic_id, origins)
+    if origin is None:
+        return replace(move, on_record=False, first_call=())
+    return replace(move, origin=origin.replicas, origin_leader=origin.leader, first_call=origin.first_call)
 
 
 def _same(one: PartitionStatus, other: PartitionStatus) -> bool:

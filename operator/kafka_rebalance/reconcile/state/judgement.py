@@ -11,6 +11,7 @@ from kafka_rebalance.execution.partition_status import Direction, MovePhase, Par
 from kafka_rebalance.execution.ready_calls import ReadyCalls
 from kafka_rebalance.execution.tally import Tally
 from kafka_rebalance.model.amended import amended
+from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition
 from kafka_rebalance.reconcile.state.record import LoadedRun
 
@@ -155,6 +156,7 @@ class JudgeInputs:
     out of the key. ``ahead``: names and runs of the rebalances whose turn it is, with the partitions that they
     leave alone; the others of their plans are theirs.
     ``left_to_others``: the statuses of skipped partitions that other rebalances move now; these do not change.
+    ``origins`` are not compared: a partition whose origin was recorded is read again after its call.
     """
 
     run: LoadedRun
@@ -169,6 +171,7 @@ class JudgeInputs:
     keep: CopiesToKeep = CopiesToKeep()
     ahead: tuple[tuple[str, LoadedRun, Collection[TopicPartition]], ...] = ()
     left_to_others: Mapping[TopicPartition, PartitionStatus] = field(default_factory=dict)
+    origins: Mapping[TopicPartition, Origin] = field(default_factory=dict, compare=False)
 
     def concerned(self, before: Self) -> Collection[TopicPartition] | None:
         """The partitions whose status may be another one than by the inputs ``before``; None: any.

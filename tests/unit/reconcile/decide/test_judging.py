@@ -11,7 +11,7 @@ from tests.fakes.found_by_rounds import found, recorded
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
 from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
-from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest
@@ -237,13 +237,36 @@ class TestJudgeAgain:
             "ahead": (("kafka/other", rebalance("other").record.loaded_run, ()),),
             "left_to_others": {tp(0): PartitionStatus(MovePhase.SKIPPED)},
         }
-        assert others.keys() == {field.name for field in fields(JudgeInputs)}
+        assert others.keys() == {field.name for field in fields(JudgeInputs) if field.compare}
         assert inspect.signature(judge_again).parameters.keys() == {"before", "inputs", "seen", "changes", "now"}
         now = seen(partition(0, 3, 2), partition(1, 3, 2))
         for name, value in others.items():
             inputs = replace(before.inputs, **{name: value})
             after = judge_again(before, inputs, now, Changes(frozenset(), 1, 2), NOON)
             assert after.statuses is not before.statuses, name
+
+
+class TestOrigins:
+    """They are recorded before the first call of a partition, after the run was loaded."""
+
+    def test_a_partition_is_judged_with_the_origin_of_now(self):
+        """A pause drops the replicas above the replication factor only where the run has sent something."""
+        mine, now = judged_before(), seen(partition(0, 1, 2, 3), partition(1, 1, 2, 3))
+        origin = Origin(tp(0), "", replicas_of(1, 2), BrokerId(1))
+        recorded(mine, origins={origin.tp: origin})
+        found(mine, step_block=StepBlock(Reason.SUSPENDED, "suspended"))
+        judged(mine, now, {tp(0), tp(1)})
+        assert phases(mine) == [MovePhase.READY, MovePhase.WAITING]
+
+    def test_one_that_was_given_up_counts_no_more(self):
+        """Kafka has refused the call: what the list is now was made by others."""
+        mine, now = rebalance(), seen(partition(0, 1, 2, 3), partition(1, 1, 2, 3))
+        run = mine.record.loaded_run
+        origins = {tp(n): Origin(tp(n), "", replicas_of(1, 2), BrokerId(1)) for n in range(2)}
+        recorded(mine, loaded_run=loaded_run_of(run.run, run.plan, "ref", origins), origins={tp(1): origins[tp(1)]})
+        found(mine, step_block=StepBlock(Reason.SUSPENDED, "suspended"))
+        judged(mine, now, before=0)
+        assert phases(mine) == [MovePhase.WAITING, MovePhase.READY]
 
 
 class TestAhead:
