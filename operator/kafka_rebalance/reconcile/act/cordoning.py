@@ -84,6 +84,8 @@ class Cordons:
         A broker that Kafka may still cordon by a late call of this run stays on record until that time is over. The run
         does not end before (``closing``), and a new plan of it takes over the record.
         """
+        # Before the call: if the record cannot be written after it, a spec that empties them again cordons them again.
+        rebalance.memory = replace(rebalance.memory, cordons_done=rebalance.memory.cordons_done - back)
         found = await self._admin.broker_configs(back, [CONFIG])
         theirs = {broker for broker, values in found.items() if cordoned_by_others(values.get(CONFIG))}
         done = back.intersection(of_others)
@@ -92,7 +94,6 @@ class Cordons:
         done |= {broker for broker, wrong in answers.items() if wrong is None}
         late = _late_cordons(rebalance.memory, done, self._clock.monotonic())
         await self._record(rebalance, _cordoned(rebalance) - (done - late) - theirs)
-        rebalance.memory = replace(rebalance.memory, cordons_done=rebalance.memory.cordons_done - back)
 
     async def _cordon(
         self, rebalance: Rebalance, brokers: set[BrokerId], of_others: Collection[BrokerId]

@@ -235,3 +235,18 @@ async def test_the_first_of_two_runs_waits_for_its_late_call():
     clock.at += timedelta(seconds=CALL_SECONDS)
     await both.keep(first, [FOUR], [first, second])
     assert (first.record.run.cordoned, cluster.values[FOUR]) == ((), UNSET)
+
+
+async def test_a_broker_that_is_to_be_emptied_again_is_cordoned_again():
+    """Its cordon was removed, and then the record could not be written. The spec is edited back before the next try."""
+    cluster, mine = Cluster(b4=UNSET), rebalance(decommission=[4])
+    kept = cordons(cluster)
+    await kept.keep(mine, [FOUR])
+    found(mine, replanning=Replanning(Reason.SUPERSEDED))
+    cluster.saves_until_failure = 0
+    with pytest.raises(Transient):
+        await kept.keep(mine, [FOUR])
+    assert cluster.values[FOUR] == UNSET
+    found(mine, replanning=None)
+    await kept.keep(mine, [FOUR])
+    assert (mine.record.run.cordoned, cluster.values[FOUR]) == ((FOUR,), OURS)
