@@ -314,3 +314,25 @@ async def test_of_a_resource_that_takes_a_run_over_before_its_own_begins(monkeyp
         kafka.arrive()
     assert not operator.exists("new")
     assert kafka.cordoned == []
+
+
+async def test_what_somebody_cordons_after_a_takeover_stays():
+    """The cordon of the run was left to the ledger, and is removed. Its successor is deleted before it has a plan."""
+    kafka = Brokers(range(1, 6), t=[[1, 2, 4]] * 2)
+    kafka.slow, operator = {3, 5}, Renamed(kafka)
+    operator.apply(throttle=FAST, brokers={"decommission": [4]})
+    await operator.until_true(lambda: bool(kafka.flying))
+    kafka.die(FOUR)
+    unplanned = {"configMapRef": {"name": "none", "key": "k"}}
+    operator.apply_another(throttle=FAST, takesOver="r", strategy="Assignment", assignment=unplanned)
+    await rounds(operator)
+    operator.delete()
+    await operator.until_true(lambda: not operator.exists("r"))
+    assert operator.ends == ["TakenOver"]
+    kafka.come_back()
+    await rounds(operator)
+    assert kafka.cordoned == []
+    kafka.values[FOUR, CONFIG] = "*"
+    operator.delete_another()
+    await operator.until_true(lambda: not operator.exists("new"))
+    assert kafka.cordoned == [FOUR]

@@ -101,7 +101,8 @@ class Closing:
                 assessment = replace(assessment, replanning=replace(assessment.replanning, ready=True))
             elif rebalance.desired.deleting:
                 successor = assessment.successor.uid if assessment.successor is not None else None
-                await self._lifecycle.close(rebalance, outcome_of(rebalance), successor)
+                left = _to_uncordon(rebalance)  # the successor must not remove what others cordon from now on
+                await self._lifecycle.close(rebalance, outcome_of(rebalance), successor, uncordoned=left)
                 await self._lifecycle.remove_finalizer_and_records(rebalance)
             elif going_back(rebalance):
                 skipped = skipped_partitions(rebalance)
