@@ -169,6 +169,20 @@ async def test_a_broker_that_refuses_is_asked_again(begun, kafka):
     assert begun.records.kept["cordons"] == []
 
 
+@pytest.mark.parametrize("there", [False, True])
+async def test_a_cordon_that_may_not_be_removed(begun, kafka, there):
+    """If it is not there, the next one is of others. Another owner of the cluster may have the right to remove it."""
+    await gone(begun)
+    kafka.come_back()
+    kafka.refusing, kafka.refusal = {FOUR}, "CLUSTER_AUTHORIZATION_FAILED: no"
+    if not there:
+        del kafka.values[FOUR, CONFIG]
+    await rounds(begun, 1)
+    assert begun.records.kept["cordons"] == [4]
+    await rounds(begun, 4)
+    assert begun.records.kept["cordons"] == ([4] if there else [])
+
+
 @pytest.mark.parametrize("silent", [False, True], ids=["dead", "without an answer"])
 async def test_an_edit_that_keeps_the_broker(silent):
     """The new plan succeeds before the broker lets its cordon be removed."""

@@ -6,7 +6,8 @@ start no step, for instance before its approval. After a success the cordon stay
 removed. A rollback removes it, but does not wait for dead brokers: the throttle ledger keeps their cordons
 (``throttle.left_cordons``). If a call that sets a cordon got no answer, Kafka may execute it late. Until that time is
 over, the cordon stays on record and is removed again in each round. If a broker answers that the cordon is not
-permitted, it is taken off the record: a cordon that is there later was set by others, and must not be removed.
+permitted, it is taken off the record: a cordon that is there later was set by others, and must not be removed. If an
+earlier call may have set it, that waits until no call can be late any more, and the cordon must not be there then.
 """
 
 import logging
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 
 CONFIG = "cordoned.log.dirs"
 ALL_DIRS = "*"
+_UNSET = ConfigValue("", ConfigSource.DEFAULT)
+"""Recorded on 4.3."""
 
 
 class Cordons:
@@ -52,6 +55,7 @@ class Cordons:
             return
         if rebalance.memory.cordons_denied:  # striking them off has failed
             await self._strike(rebalance)
+        await self._settle(rebalance, alive)
         others = [other.record.open_run for other in rebalances if other is not rebalance]
         of_others = {broker for other in others if other is not None for broker in other.cordoned}
         leaving = {BrokerId(b) for b in rebalance.desired.spec.brokers.decommission} & set(alive)
@@ -86,13 +90,14 @@ class Cordons:
         """
         # Before the call: if the record cannot be written after it, a spec that empties them again cordons them again.
         rebalance.memory = replace(rebalance.memory, cordons_done=rebalance.memory.cordons_done - back)
+        now = self._clock.monotonic()
         found = await self._admin.broker_configs(back, [CONFIG])
         theirs = {broker for broker, values in found.items() if cordoned_by_others(values.get(CONFIG))}
         done = back.intersection(of_others)
         with bound_contextvars(**rebalance.log_fields):
             answers = await self._change(found.keys() - theirs - done, ConfigChange(CONFIG, ConfigOp.DELETE))
-        done |= {broker for broker, wrong in answers.items() if wrong is None}
-        late = _late_cordons(rebalance.memory, done, self._clock.monotonic())
+        done |= {b for b, wrong in answers.items() if wrong is None or (is_denied(wrong) and is_unset(found[b]))}
+        late = _late_cordons(rebalance.memory, done, now)
         await self._record(rebalance, _cordoned(rebalance) - (done - late) - theirs)
 
     async def _cordon(
@@ -101,13 +106,11 @@ class Cordons:
         """Cordon these brokers, after recording it. Returns those that need no further call.
 
         These are cordoned by us, or not ours to cordon. A broker that is already on record is cordoned again, because
-        the earlier call may not have reached it, unless somebody has changed the cordon. Where Kafka offers the config
-        and it is unset, it is described as an empty default (recorded on 4.3).
+        the earlier call may not have reached it, unless somebody has changed the cordon.
         """
         recorded = _cordoned(rebalance)
         found = await self._admin.broker_configs(brokers, [CONFIG])
-        unset = ConfigValue("", ConfigSource.DEFAULT)
-        ours = {broker for broker, values in found.items() if values.get(CONFIG) == unset}
+        ours = {broker for broker, values in found.items() if is_unset(values)}
         ours |= (brokers & recorded) | brokers.intersection(of_others, found)
         ours -= {broker for broker, values in found.items() if cordoned_by_others(values.get(CONFIG))}
         await self._record(rebalance, recorded | ours)
@@ -120,8 +123,9 @@ class Cordons:
         finally:
             unanswered = dict.fromkeys(ours - done - denied, self._clock.monotonic())
             known = {**rebalance.memory.cordons_unanswered, **unanswered}
-            never = frozenset(denied - recorded)
-            rebalance.memory = replace(rebalance.memory, cordons_unanswered=known, cordons_denied=never)
+            doubtful = (rebalance.memory.cordons_doubtful - ours) | (denied & recorded)
+            memory = replace(rebalance.memory, cordons_denied=frozenset(denied - recorded), cordons_doubtful=doubtful)
+            rebalance.memory = replace(memory, cordons_unanswered=known)
         await self._strike(rebalance)
         # Without the permission to read or alter brokers a decommission goes on: a cordon is a help, not a condition.
         return done | denied | (set(found) - ours) | found.errors.keys()
@@ -130,6 +134,17 @@ class Cordons:
         """Take the brokers off the record that did not permit to set their cordon."""
         await self._record(rebalance, _cordoned(rebalance) - rebalance.memory.cordons_denied)
         rebalance.memory = replace(rebalance.memory, cordons_denied=frozenset())
+
+    async def _settle(self, rebalance: Rebalance, alive: Collection[BrokerId]) -> None:
+        """Take brokers off the record on which an earlier call has not set the cordon, and cannot set it any more."""
+        doubtful = rebalance.memory.cordons_doubtful
+        asked = doubtful.intersection(alive) - _late_cordons(rebalance.memory, doubtful, self._clock.monotonic())
+        if not asked:
+            return
+        found = await self._admin.broker_configs(asked, [CONFIG])
+        await self._record(rebalance, _cordoned(rebalance) - {b for b in found if is_unset(found[b])})
+        settled = found.keys() | {b for b, error in found.errors.items() if isinstance(error, Permanent)}
+        rebalance.memory = replace(rebalance.memory, cordons_doubtful=doubtful - settled)
 
     async def _record(self, rebalance: Rebalance, cordoned: Collection[BrokerId]) -> None:
         if rebalance.record.run is None or _cordoned(rebalance) == set(cordoned):
@@ -158,6 +173,11 @@ def _late_cordons(memory: Memory, brokers: Iterable[BrokerId], now: float) -> se
     """The brokers that Kafka may still cordon by a call that failed without an answer."""
     failed_at = {b: max(memory.unanswered_at, memory.cordons_unanswered.get(b, float("-inf"))) for b in brokers}
     return {broker for broker, at in failed_at.items() if may_be_executed_late(at, now)}
+
+
+def is_unset(values: Mapping[str, ConfigValue]) -> bool:
+    """Whether the broker offers the config, and has no cordon."""
+    return values.get(CONFIG) == _UNSET
 
 
 def cordoned_by_others(value: ConfigValue | None) -> bool:

@@ -55,6 +55,8 @@ class Memory:
     """Brokers that need no further call to cordon them."""
     cordons_denied: frozenset[BrokerId] = frozenset()
     """Brokers that have not permitted to set their cordon, until they are struck off the record."""
+    cordons_doubtful: frozenset[BrokerId] = frozenset()
+    """Brokers that have not permitted it again: an earlier call may have set their cordon, or set it late."""
     cordons_unanswered: Mapping[BrokerId, float] = field(default_factory=dict)
     """When a call to cordon the broker last failed.
 

@@ -7,10 +7,10 @@ before it ends. They are removed when the brokers are back.
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, KafkaAdmin
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, KafkaAdmin, is_denied
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.act.backoff import Backoff
-from kafka_rebalance.reconcile.act.cordoning import CONFIG, cordoned_by_others
+from kafka_rebalance.reconcile.act.cordoning import CONFIG, cordoned_by_others, is_unset
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
 
 
@@ -33,6 +33,8 @@ class LeftCordons:
         """Remove those of brokers that are back, except cordons ``of_runs`` that are open, which care for their own.
 
         ``in_doubt``: of runs that may have ended, as their records are to be read again. These cordons stay on record.
+        One that may not be removed, and is not there, is struck off: others may set it later. A broker that has just
+        come back may not show its cordon, so that counts from the second try on.
         """
         left = self._cache.ledger.cordons.difference(in_doubt)
         done = left.intersection(of_runs)
@@ -42,7 +44,8 @@ class LeftCordons:
             done |= {broker for broker, values in found.items() if cordoned_by_others(values.get(CONFIG))}
             changes = {b: [ConfigChange(CONFIG, ConfigOp.DELETE)] for b in due if b in found and b not in done}
             answers = await self._admin.alter_broker_configs(changes) if changes else {}
-            done |= {broker for broker in answers if answers[broker] is None}
+            absent = {broker for broker in changes if is_unset(found[broker]) and self._backoff.has_failed(broker)}
+            done |= {b for b, wrong in answers.items() if wrong is None or (is_denied(wrong) and b in absent)}
             for broker in due:
                 self._note(broker, None if broker in done else answers.get(broker) or "no answer")
         if done:

@@ -173,12 +173,53 @@ async def test_what_may_be_set_stays_on_record():
     assert mine.record.run.cordoned == (FOUR, FIVE)
 
 
-async def test_a_cordon_from_before_stays_on_record_although_it_may_not_be_set_again():
-    """It may be there."""
-    cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance([4])
-    cluster.denied = dict.fromkeys([FOUR, FIVE], "CLUSTER_AUTHORIZATION_FAILED: no")
-    await cordons(cluster).keep(mine, [FOUR, FIVE])
-    assert mine.record.run.cordoned == (FOUR,)
+class TestNotPermittedAfterAnEarlierCall:
+    """Of a process that was killed before it got the answer, for example."""
+
+    @pytest.fixture
+    def started(self):
+        """A run that was just loaded, and a cluster that permits no cordon."""
+        cluster, mine, clock = Cluster(b4=UNSET, b5=UNSET), rebalance([4]), StoppedClock()
+        cluster.denied = dict.fromkeys([FOUR, FIVE], "CLUSTER_AUTHORIZATION_FAILED: no")
+        mine.memory = replace(mine.memory, unanswered_at=clock.monotonic())
+        return cluster, mine, clock, Cordons(cluster, Stores(None, None, cluster), clock)
+
+    async def test_it_stays_on_record_until_no_call_can_be_late(self, started):
+        """What others set after that is not removed."""
+        cluster, mine, clock, kept = started
+        for _ in range(2):
+            await kept.keep(mine, [FOUR, FIVE])
+            assert mine.record.run.cordoned == (FOUR,)
+            clock.at += timedelta(seconds=CALL_SECONDS / 2)
+        await kept.keep(mine, [FOUR, FIVE])
+        assert mine.record.run.cordoned == ()
+        assert [row[:2] for row in cluster.happened if row[0] is ConfigOp.SET] == [(ConfigOp.SET, 4), (ConfigOp.SET, 5)]
+        cluster.values, cluster.denied = {FOUR: OURS, FIVE: OURS}, {}
+        recorded(mine, run=replace(mine.record.run, undo=True))
+        await kept.keep(mine, [FOUR, FIVE])
+        assert cluster.values == {FOUR: OURS, FIVE: OURS}
+
+    async def test_a_cordon_that_is_there_stays_on_record(self, started):
+        """The earlier call may have set it."""
+        cluster, mine, clock, kept = started
+        await kept.keep(mine, [FOUR, FIVE])
+        cluster.values[FOUR] = OURS
+        for _ in range(3):
+            clock.at += timedelta(seconds=CALL_SECONDS)
+            await kept.keep(mine, [FOUR, FIVE])
+        assert mine.record.run.cordoned == (FOUR,)
+
+    @pytest.mark.parametrize("there", [False, True])
+    async def test_on_the_way_back(self, started, there):
+        """Removing it is not permitted either."""
+        cluster, mine, clock, kept = started
+        cluster.values[FOUR] = OURS if there else UNSET
+        recorded(mine, run=replace(mine.record.run, undo=True))
+        await kept.keep(mine, [FOUR, FIVE])
+        assert mine.record.run.cordoned == (FOUR,)
+        clock.at += timedelta(seconds=CALL_SECONDS)
+        await kept.keep(mine, [FOUR, FIVE])
+        assert mine.record.run.cordoned == ((FOUR,) if there else ())
 
 
 class TestHeldBack:
