@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_rebalance.execution import queue_order
 from kafka_rebalance.execution.queue_order import Claimant, Place, line_up
 from kafka_rebalance.model.topology import TopicPartition
 
@@ -116,6 +117,33 @@ class TestOneLook:
                 free = all(o.at_rest and not places[o.key].runs for o in others)
                 if places[winner.key].runs and overlap(one, winner) and places[one.key].position == 1 and free:
                     assert after[one.key].runs
+
+
+BLOCKS = [frozenset(TopicPartition(topic, block * 40 + n) for n in range(40)) for topic in "ab" for block in range(2)]
+LARGE = st.builds(
+    lambda blocks, single: frozenset(single).union(*blocks),
+    st.lists(st.sampled_from(BLOCKS), max_size=2),
+    st.sets(st.sampled_from([min(block) for block in BLOCKS]), max_size=2),
+)
+
+
+@st.composite
+def wanting(draw):
+    """Claimants that want two sets each, of more partitions than are tried first. Some share the same object."""
+    pool = draw(st.lists(LARGE, min_size=1, max_size=6))
+    some = st.sampled_from(pool)
+    keys = draw(st.lists(st.sampled_from("abcdefg"), unique=True, max_size=7))
+    return [replace(claimant_of(draw(some)), key=key, name=key, selected=draw(some)) for key in keys]
+
+
+class TestOverlaps:
+    @given(wanting())
+    def test_those_that_want_a_common_partition(self, found):
+        """As each pair of claimants compared in full."""
+        wanted = {one.key: one.partitions | one.selected for one in found}
+        assert queue_order._overlapping(found) == {
+            one: {other for other in wanted if other != one and wanted[one] & wanted[other]} for one in wanted
+        }
 
 
 @dataclass

@@ -27,13 +27,15 @@ from kafka_rebalance.model.topology import TopicPartition
 
 _HOUR = timedelta(hours=1)
 _PROBES = 32
+"""Partitions of the smaller of two sets that are looked up in the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
     """One rebalance that has an open run or wants one.
 
-    ``name`` is for messages. ``partitions``: those it may still submit steps for, or those its spec selects.
+    ``name`` is for messages. It wants ``partitions``, for which its run may still submit steps, and ``selected``, those
+    that its spec selects, if it may be planned. They are two sets because many claimants share the second one.
     ``since``: when it asked for what it asks now (not the age of the resource). ``tearing_down``: it is rolled back or
     reverted. ``holds``: it is being planned, or its open run can continue without a new plan. ``at_rest``: nothing is
     in flight and no partition is above its replication factor. ``asks``: it would plan or submit steps if allowed.
@@ -51,6 +53,12 @@ class Claimant:
     at_rest: bool
     asks: bool
     unanswered: bool = False
+    selected: AbstractSet[TopicPartition] = frozenset()
+
+    @property
+    def wants(self) -> list[AbstractSet[TopicPartition]]:
+        """The sets of partitions that it wants, none of them empty."""
+        return [some for some in (self.partitions, self.selected) if some]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,26 +148,51 @@ class _Contender:
 
 
 def _overlapping(claimants: list[Claimant]) -> dict[str, frozenset[str]]:
-    """By key, the keys of those that want some of the same partitions.
+    """By key, the keys of those that want some of the same partitions."""
+    sets = {id(some): some for claimant in claimants for some in claimant.wants}
+    wanted_by: dict[int, list[str]] = {each: [] for each in sets}
+    for claimant in claimants:
+        for some in claimant.wants:
+            wanted_by[id(some)].append(claimant.key)
+    common = _with_common(sets)
 
-    Comparing disjoint sets in full is slow. If two want most of the cluster, a few partitions show the overlap; if they
-    want different topics, comparing the topics is enough.
+    def others(claimant: Claimant) -> frozenset[str]:
+        met = {each for some in claimant.wants for each in common[id(some)]}
+        return frozenset([key for each in met for key in wanted_by[each] if key != claimant.key])
+
+    return {claimant.key: others(claimant) for claimant in claimants}
+
+
+def _with_common(sets: Mapping[int, AbstractSet[TopicPartition]]) -> dict[int, set[int]]:
+    """By id of a set, the ids of those that have a partition of it, its own included.
+
+    If two want most of the cluster, a few partitions show the overlap. The sets for which that says nothing are looked
+    through once each, however many they are: a partition is looked up among those of all the sets before.
     """
-    topics: dict[str, frozenset[str]] = {}
-    found: dict[str, set[str]] = {claimant.key: set() for claimant in claimants}
-    for one, other in combinations(claimants, 2):
-        common = not one.partitions.isdisjoint(islice(other.partitions, _PROBES))
-        if not common:
-            for claimant in (one, other):
-                if claimant.key not in topics:
-                    topics[claimant.key] = frozenset([tp.topic for tp in claimant.partitions])
-            common = not topics[one.key].isdisjoint(topics[other.key]) and not one.partitions.isdisjoint(
-                other.partitions
-            )
-        if common:
-            found[one.key].add(other.key)
-            found[other.key].add(one.key)
-    return {key: frozenset(keys) for key, keys in found.items()}
+    found = {each: {each} for each in sets}
+    undecided: set[int] = set()
+
+    def meet(one: int, other: int) -> None:
+        found[one].add(other)
+        found[other].add(one)
+
+    for one, other in combinations(sorted(sets, key=lambda each: len(sets[each])), 2):
+        if not sets[other].isdisjoint(islice(sets[one], _PROBES)):
+            meet(one, other)
+        elif len(sets[one]) > _PROBES:
+            undecided |= {one, other}
+    wanted: dict[TopicPartition, int] = {}  # bits of the sets that have it
+    bits = {each: 1 << number for number, each in enumerate(undecided)}
+    for each, bit in bits.items():
+        met = 0
+        for tp in sets[each]:
+            before = wanted.get(tp, 0)
+            met |= before
+            wanted[tp] = before | bit
+        for other, other_bit in bits.items():
+            if met & other_bit:
+                meet(each, other)
+    return found
 
 
 def _contender(claimant: Claimant, overlapping: frozenset[str], before: Place | None, now: datetime) -> _Contender:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from kafka_rebalance.execution import queue_order
 from kafka_rebalance.execution.queue_order import Claimant, Place, line_up
 from kafka_rebalance.model.topology import TopicPartition
 
@@ -75,6 +76,55 @@ class TestTogether:
         """Otherwise many small rebalances would starve a large one: z could run beside x."""
         found = look(running("x", "a0"), claimant("y", "a0", "b0", hours=1), claimant("z", "b0"))
         assert shown(found) == {"x": "runs", "y": "waits for ns/x, 1", "z": "waits for ns/y, 2"}
+
+
+class CountedSet(frozenset):
+    """Counts the partitions that are taken out of it."""
+
+    taken = 0
+
+    def __iter__(self):
+        for partition in super().__iter__():
+            self.taken += 1
+            yield partition
+
+
+class TestLargeSets:
+    """Many claimants select most of a cluster, or a large part of it that others do not select."""
+
+    def many(self, *selected, count=20):
+        """As many claimants as ``count`` for each of these sets."""
+        return [
+            dataclasses.replace(claimant(f"{number}-{each}"), selected=some)
+            for each, some in enumerate(selected)
+            for number in range(count)
+        ]
+
+    def halves(self):
+        return (CountedSet(TopicPartition(f"{half}{number}", 0) for number in range(1000)) for half in "ab")
+
+    def test_each_is_looked_through_once(self):
+        """And not for each of the 780 pairs of claimants."""
+        one, other = self.halves()
+        places = look(*self.many(one, other))
+        assert [key for key, place in places.items() if place.runs] == ["0-0", "0-1"]
+        assert one.taken + other.taken <= 2000 + queue_order._PROBES
+
+    def test_equal_ones_are_not_looked_through(self):
+        """A few partitions show that they overlap."""
+        one, _ = self.halves()
+        equal = [CountedSet(one) for _ in range(20)]
+        assert [key for key, place in look(*self.many(*equal, count=1)).items() if place.runs] == ["0-0"]
+        assert sum(some.taken for some in equal) <= 190 * queue_order._PROBES
+
+    def test_both_sets_of_a_claimant_count(self):
+        """A run that is planned again still moves its partitions, and its spec selects others."""
+        both = dataclasses.replace(running("x", "a0"), selected=partitions("b0"))
+        assert shown(look(both, claimant("y", "a0"), claimant("z", "b0"))) == {
+            "x": "runs",
+            "y": "waits for ns/x, 1",
+            "z": "waits for ns/x, 1",
+        }
 
 
 class TestOrderOfThoseThatWait:

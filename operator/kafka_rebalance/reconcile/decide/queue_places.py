@@ -111,15 +111,12 @@ def _claimant(
     skipped = left_alone(rebalance)
     nothing = frozenset[TopicPartition]()
     partitions = record.loaded_run.partitions if record.loaded_run is not None else nothing
-    partitions = partitions - skipped if skipped else partitions
-    if may_plan(rebalance):
-        partitions = partitions | selected[desired.uid]
     moving = record.loaded_run is not None and (not _waits_to_replan(rebalance) or statuses.copying)
     gives_up_place = moving and _gives_up_place(rebalance)
     return Claimant(
         key=desired.uid,
         name=desired.name,
-        partitions=partitions,
+        partitions=partitions - skipped if skipped else partitions,
         priority=desired.spec.priority,
         since=queue.asked_since or _EPOCH,
         tearing_down=desired.deleting,
@@ -127,6 +124,7 @@ def _claimant(
         at_rest=not planning and (not moving or at_rest(rebalance)),
         asks=(_ends(rebalance) or not rebalance.memory.blocked(now)) and not gives_up_place,
         unanswered=record.loaded_run is not None and late_call_possible(rebalance, now),
+        selected=selected[desired.uid] if may_plan(rebalance) else nothing,
     )
 
 

@@ -141,6 +141,29 @@ class TestPlaces:
         assert lined_up(first, resource("second"))["second"].runs
 
 
+class TestSharedSets:
+    """A set of a large cluster takes megabytes, and hundreds of resources may wait that select all of it."""
+
+    def test_they_are_not_copied(self, monkeypatch):
+        """Neither for one that waits, nor for a run that is planned again."""
+        seen, line_up = {}, queue_places.line_up
+
+        def noted(claimants, before, now):
+            seen.update({claimant.key: claimant for claimant in claimants})
+            return line_up(claimants, before, now)
+
+        monkeypatch.setattr(queue_places, "line_up", noted)
+        again = found(running("again"), replanning=Replanning(Reason.DRIFTED, ready=True))
+        selected = frozenset({TP, TopicPartition("orders", 1)})
+        places_of([again, resource("new"), running("on")], {"again": selected, "new": selected}, NOON, 100.0)
+        assert {key: [id(some) for some in claimant.wants] for key, claimant in seen.items()} == {
+            "again": [id(again.record.loaded_run.partitions), id(selected)],
+            "new": [id(selected)],
+            "on": [id(seen["on"].partitions)],
+        }
+        assert seen["on"].partitions == {TP}
+
+
 class TestManyOfOneNamespace:
     @pytest.fixture(autouse=True)
     def small_queue(self, monkeypatch):
