@@ -31,7 +31,7 @@ from kafka_rebalance.reconcile.decide.arrival_proof import moved_since
 from kafka_rebalance.reconcile.decide.direction import deleted_meanwhile, direction_of, may_end_later
 from kafka_rebalance.reconcile.decide.judging import exempt_from_health_gate, partitions_to_read
 from kafka_rebalance.reconcile.decide.log_dir_decisions import with_log_dirs_judged
-from kafka_rebalance.reconcile.decide.queue_places import behind, may_plan, places_of
+from kafka_rebalance.reconcile.decide.queue_places import behind, may_plan, place_requests
 from kafka_rebalance.reconcile.decide.replanning import (
     ended_unedited,
     only_kept_copies_in_flight,
@@ -51,6 +51,7 @@ from kafka_rebalance.reconcile.runs.opening import Runs
 from kafka_rebalance.reconcile.runs.plan_maker import PlanMaker
 from kafka_rebalance.reconcile.sending import Sending, opened_of
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView, is_served
+from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 
 log = logging.getLogger(__name__)
@@ -70,8 +71,7 @@ class Rounds:
         """The cluster as last read."""
         self.stopped = False
         """Whether no new step may start, because the process is about to end."""
-        self._cluster_id, self._admin = info.cluster_id, admin
-        self._clock = clock
+        self._cluster_id, self._admin, self._clock = info.cluster_id, admin, clock
         self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id, parts.on_record)
         self._lifecycle.live = info.brokers
         self._permissions = PermissionProbe(admin, clock)
@@ -94,8 +94,7 @@ class Rounds:
         self._judges = Judges(self._lifecycle, self._observer, self.rebalances, clock)
         self._log_dirs = LogDirCalls(admin, self.rebalances, self._lifecycle, stores, clock)
         self._selected = SelectedPartitions(turn)
-        self.windows = WindowClock()
-        self._turns = Turns(clock)
+        self.windows, self._turns = WindowClock(), Turns(clock)
         self._sending = Sending(
             admin, self.rebalances, self.throttle, self._lifecycle, stores, self._observer, self._judges,
             self._log_dirs, self._turns, clock,
@@ -253,7 +252,8 @@ class Rounds:
             terminating = renamed_from(rebalances, selected)
             now = self._clock.now()
             self._awaited = awaited_plans(rebalances, terminating, now)
-            places = places_of(rebalances, selected, now, self._clock.monotonic())
+            requests = place_requests(rebalances, selected, now, self._clock.monotonic())
+            places = await computed(requests.places, many=requests.many)
             former = {to.uid: self.rebalances[uid].name for uid, to in successors.items() if uid in self.rebalances}
             for rebalance in rebalances:
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)

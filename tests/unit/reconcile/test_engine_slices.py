@@ -22,6 +22,7 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.reconcile import rounds
 from kafka_rebalance.reconcile.act import resources
+from kafka_rebalance.reconcile.decide import queue_places
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.throttle import (
     cluster_throttle,
@@ -131,6 +132,31 @@ class TestPauses:
         assert max(map(len, steps.slices_of("status"))) == 1
 
 
+IN_THE_LOOP, OFF_THE_LOOP = "in the event loop", "off the event loop"
+
+
+def where():
+    """Which of the two this runs in."""
+    return IN_THE_LOOP if threading.current_thread() is threading.main_thread() else OFF_THE_LOOP
+
+
+@pytest.mark.parametrize(("most", "place"), [(4, IN_THE_LOOP), (3, OFF_THE_LOOP)], ids=["few", "many"])
+async def test_the_order_of_the_queue(monkeypatch, most, place):
+    """It takes seconds if hundreds of resources wait that select parts of a large cluster. Here, one selects two."""
+    threads, line_up = set(), queue_places.line_up
+
+    def noted(*given):
+        threads.add(where())
+        return line_up(*given)
+
+    monkeypatch.setattr(queue_places, "line_up", noted)
+    monkeypatch.setattr(queue_places, "_MANY", most)
+    operator = OperatorInMemory(KafkaInMemory((1, 2, 3, 4), t=[[1, 2, 3]] * 2))
+    operator.apply(brokers={"decommission": [1]}, throttle={"unlimited": True})
+    await operator.until("Succeeded")
+    assert threads == {place}
+
+
 def throttled_operator(count, *, override=None):
     """``count`` throttle resources with rates of single brokers, and no rebalance."""
     operator = OperatorInMemory(KafkaInMemory((1, 2, 3, 4), t=[[1, 2, 3]]))
@@ -210,7 +236,6 @@ WORK = [
     (ledger_cache, "_written"),
 ]
 """What grows with the number of partitions that move."""
-IN_THE_LOOP, OFF_THE_LOOP = "in the event loop", "off the event loop"
 
 
 class TestThrottle:
@@ -223,8 +248,7 @@ class TestThrottle:
 
         def noted(name, work):
             def call(*given, **options):
-                in_loop = threading.current_thread() is threading.main_thread()
-                threads[name].add(IN_THE_LOOP if in_loop else OFF_THE_LOOP)
+                threads[name].add(where())
                 return work(*given, **options)
 
             return call

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from kafka_rebalance.execution.partition_status import MovePhase
@@ -17,6 +17,8 @@ from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 MOST_IN_LINE = 200
 """Rebalances of one namespace that have an open run of a cluster, or a place in its queue. The time for the order of
 the queue grows with the square of their number."""
+_MANY = 10_000
+"""Partitions that are wanted, and pairs of rebalances. For 200 rebalances, a thread finds the order in 50 ms."""
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -25,13 +27,38 @@ def may_plan(rebalance: RebalanceView) -> bool:
     return rebalance.memory.planning is not None or wants_plan(rebalance)
 
 
-def places_of(
+@dataclass(frozen=True, slots=True)
+class PlaceRequests:
+    """What those that have an open run or want a plan ask for. Nothing of it changes, so a thread may find the places.
+
+    ``queued``: by uid, what each asks for, with the place it had. ``no_room``: the places of those not in line.
+    """
+
+    queued: Mapping[str, QueuePlace]
+    claimants: Sequence[Claimant]
+    no_room: Mapping[str, Place]
+    now: datetime
+
+    @property
+    def many(self) -> bool:
+        """Whether to find the places takes long."""
+        wanted = sum(len(some) for claimant in self.claimants for some in claimant.wants)
+        return wanted + len(self.claimants) ** 2 >= _MANY
+
+    def places(self) -> dict[str, QueuePlace]:
+        """The place of each, by uid."""
+        before = {uid: queue.place for uid, queue in self.queued.items() if queue.place is not None}
+        places = {**line_up(self.claimants, before, self.now), **self.no_room}
+        return {uid: replace(queue, place=places[uid]) for uid, queue in self.queued.items()}
+
+
+def place_requests(
     rebalances: Iterable[RebalanceView],
     selected: Mapping[str, frozenset[TopicPartition]],
     now: datetime,
     monotonic: float,
-) -> dict[str, QueuePlace]:
-    """The place of every rebalance that has an open run or wants a plan, by uid. The places they had are considered.
+) -> PlaceRequests:
+    """What every rebalance that has an open run or wants a plan asks for. The places they had are considered.
 
     ``selected``: by uid, the partitions that the specs of those that may plan select. Of a namespace with more than
     ``MOST_IN_LINE`` of them, the others wait behind these.
@@ -41,9 +68,7 @@ def places_of(
     later = _too_many(asking)
     lined = [r for r in asking if r.desired.uid not in later]
     claimants = [_claimant(r, queued[r.desired.uid], selected, monotonic) for r in lined]
-    before = {uid: queue.place for uid, queue in queued.items() if queue.place is not None}
-    places = {**line_up(claimants, before, now), **later}
-    return {uid: replace(queue, place=places[uid]) for uid, queue in queued.items()}
+    return PlaceRequests(queued, claimants, later, now)
 
 
 def _too_many(asking: Iterable[RebalanceView]) -> dict[str, Place]:

@@ -77,7 +77,7 @@ def renamed_from(
 ) -> dict[str, list[RebalanceView]]:
     """By uid, the rollbacks that each may take over if its plan moves what they move back: it may plan beside them.
 
-    ``selected``: as for ``places_of``.
+    ``selected``: as for ``place_requests``.
     """
     sets = _PartitionSets()
 

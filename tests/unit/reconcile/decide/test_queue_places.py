@@ -18,7 +18,7 @@ from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionStat
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide import queue_places
 from kafka_rebalance.reconcile.decide.direction import at_rest, direction_of
-from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
+from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, place_requests
 from kafka_rebalance.reconcile.decide.replanning import replanning_for_spec, undo_ordered, wants_plan
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.state.assessment import Replanning, RollbackBarrier, StepBlock
@@ -53,7 +53,7 @@ def running(name, status=FLYING, progress=AT_REST, **more):
 
 def lined_up(*rebalances):
     selected = {r.desired.uid: frozenset(select(r.desired.spec, EVERYTHING)) for r in rebalances if may_plan(r)}
-    queues = places_of(rebalances, selected, NOON, 100.0)
+    queues = place_requests(rebalances, selected, NOON, 100.0).places()
     for mine in rebalances:
         found(mine, queue=queues[mine.uid])
     return {mine.uid: mine.assessment.queue.place for mine in rebalances}
@@ -155,13 +155,34 @@ class TestSharedSets:
         monkeypatch.setattr(queue_places, "line_up", noted)
         again = found(running("again"), replanning=Replanning(Reason.DRIFTED, ready=True))
         selected = frozenset({TP, TopicPartition("orders", 1)})
-        places_of([again, resource("new"), running("on")], {"again": selected, "new": selected}, NOON, 100.0)
+        mine = [again, resource("new"), running("on")]
+        place_requests(mine, {"again": selected, "new": selected}, NOON, 100.0).places()
         assert {key: [id(some) for some in claimant.wants] for key, claimant in seen.items()} == {
             "again": [id(again.record.loaded_run.partitions), id(selected)],
             "new": [id(selected)],
             "on": [id(seen["on"].partitions)],
         }
         assert seen["on"].partitions == {TP}
+
+
+class TestInAThread:
+    @pytest.mark.parametrize(
+        ("count", "partitions", "many"), [(1, 9_998, False), (1, 9_999, True), (99, 1, False), (100, 1, True)]
+    )
+    def test_for_many(self, count, partitions, many):
+        """Partitions, or rebalances: the time grows with the square of their number."""
+        selected = frozenset(TopicPartition("orders", number) for number in range(partitions))
+        mine = [resource(f"r-{number}") for number in range(count)]
+        assert place_requests(mine, {r.uid: selected for r in mine}, NOON, 100.0).many is many
+
+    def test_what_changes_meanwhile_does_not_matter(self):
+        """A watch event may replace the spec. The place is that for which it asked."""
+        first, second = resource("first"), resource("second")
+        requests = place_requests([first, second], {uid: frozenset({TP}) for uid in ("first", "second")}, NOON, 100.0)
+        asked, edited = second.desired, resource("second", priority=5, topics={"include": ["other"]}).desired
+        second.desired = edited
+        found = requests.places()["second"]
+        assert (found.place.behind, found.asks_for) == ("kafka/first", asked.planning_hash)
 
 
 class TestManyOfOneNamespace:

@@ -28,7 +28,7 @@ from kafka_rebalance.reconcile.decide.direction import (
     requires_decision,
 )
 from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs, partitions_to_read, skipped_partitions
-from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, places_of
+from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, place_requests
 from kafka_rebalance.reconcile.decide.replanning import (
     only_kept_copies_in_flight,
     replanning_for_drift,
@@ -173,7 +173,7 @@ class TestDecisions:
             ),
             (direction_of(mine), partitions_to_read(mine.assessment), skipped_partitions(mine)),
             judge_again(mine.assessment.judgement, inputs, seen, Changes(frozenset(TPS), 0, 1), NOON),
-            places_of(both, selected, NOON, 0.0),
+            place_requests(both, selected, NOON, 0.0).places(),
             ahead_of(mine, both),
             successors_of(both),
             renamed_from(both, selected),
