@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from kafka_rebalance.errors import RebalanceError, Refused, Transient
+from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.answering_cluster import MOST, AnsweringCluster
 from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, too_old, unreachable
@@ -40,6 +40,7 @@ from kafka_rebalance.kafka.python_client import (
 )
 from kafka_rebalance.kafka.settings import kafka_python_config
 from kafka_rebalance.model.topology import Broker, BrokerId, ReplicaKey, Replicas, TopicPartition
+from kafka_rebalance.reasons import Reason
 
 T = TypeVar("T")
 
@@ -156,6 +157,11 @@ class ReassignmentClient:
             batch = waiting[start : start + PARTITIONS_PER_ALTER]
             try:
                 codes |= await self._alter_batch({tp: orders[tp] for tp in batch})
+            except Permanent as denied:
+                if denied.reason != Reason.KAFKA_AUTHORIZATION_FAILED:
+                    raise
+                codes |= dict.fromkeys(waiting[start:], AlterCode.NOT_AUTHORIZED)  # Kafka says it once for all
+                break
             except Transient as lost:
                 if start == 0:
                     raise

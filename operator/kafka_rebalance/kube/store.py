@@ -110,7 +110,7 @@ class _OriginLog:
 
     ``sealed`` are their shards, ``digest`` the hash of their bytes, ``tail`` the origins of the last piece. ``version``
     is the index's resource version, empty if there is none. ``swept``: nothing of an earlier writer is left behind.
-    ``stale``: sealed pieces have origins that were given up.
+    ``stale``: sealed pieces have origins that were given up and are not recorded any more.
     """
 
     recorded: Mapping[TopicPartition, Origin] = field(default_factory=dict)
@@ -129,7 +129,8 @@ class OriginStore(_ResourceStore):
     The first record of a topic id and partition wins, unless it still names a first call: it is then not known whether
     this call was carried out. Log dirs are added to it, and the first one of each broker wins. Origins are recorded a
     few at a time, just before these partitions are altered. So only the last piece of the record is written again.
-    Nothing is read: the store remembers the last piece that it wrote, and checks its version.
+    Nothing is read: the store remembers the last piece that it wrote, and checks its version. What was given up does
+    not count from then on, even if that could not be written.
     """
 
     _KIND = "origins"
@@ -139,6 +140,8 @@ class OriginStore(_ResourceStore):
         self._logs: dict[str, _OriginLog] = {}
         self._written: dict[str, str] = {}
         """The uids of the records that this process has written, by name."""
+        self._given_up: dict[tuple[str, str], Mapping[Origin, Origin | None]] = {}
+        """What each record still contains although it was given up, and what counts instead; by uid and run id."""
 
     async def append(self, uid: str, run_id: str, origins: Iterable[Origin]) -> Mapping[TopicPartition, Origin]:
         """Record those that are not recorded yet, read them back and return all origins of the run.
@@ -147,7 +150,7 @@ class OriginStore(_ResourceStore):
         what that has recorded, which wins.
         """
         name = self._blobs.name(uid, run_id)
-        log = self._logs.pop(name, None) or await self._read(name)
+        log = self._logs.pop(name, None) or await self._read(uid, run_id)
         if not log.version and name in self._written:
             raise StoredStateCorrupt(
                 f"ConfigMap {name} was deleted, so it is not known where partitions were before the run. Set "
@@ -160,26 +163,22 @@ class OriginStore(_ResourceStore):
             if (row := _to_record(origin, before)) is not None:
                 latest[row.tp] = row
                 new.append(row)
-        if new and log.stale:
-            # As a whole: a server that refuses its orders again and again must not fill etcd with what was given up.
-            rows = {**log.recorded, **{origin.tp: origin for origin in new}}
-            log = await self._write(name, uid, run_id, _OriginLog(version=log.version), list(rows.values()))
-        elif new:
-            log = await self._write(name, uid, run_id, log, new)
-        while len(self._logs) >= _REMEMBERED_LOGS:
-            del self._logs[next(iter(self._logs))]
-        self._logs[name] = log
+        if new:
+            log = await self._write(uid, run_id, log, new)
+        self._remember(name, log)
         return log.recorded
 
-    def give_up(self, uid: str, run_id: str, gone: Collection[TopicPartition]) -> None:
-        """Forget these origins, which were just recorded: nothing was sent. The next ``append`` writes that down."""
-        name = self._blobs.name(uid, run_id)
-        if (log := self._logs.get(name)) is not None:
-            recorded = {tp: origin for tp, origin in log.recorded.items() if tp not in gone}
-            tail = tuple(origin for origin in log.tail if origin.tp not in gone)
-            in_tail = {origin.tp for origin in log.tail}
-            stale = log.stale or any(tp in log.recorded and tp not in in_tail for tp in gone)
-            self._logs[name] = replace(log, recorded=recorded, tail=tail, stale=stale)
+    async def give_up(self, uid: str, run_id: str, gone: Mapping[Origin, Origin | None]) -> None:
+        """Strike these origins off the record: nothing was sent. Each has what counts instead; None: nothing does.
+
+        If this fails, the next record is written without them.
+        """
+        name, key = self._blobs.name(uid, run_id), (uid, run_id)
+        self._given_up[key] = {**self._given_up.get(key, {}), **gone}
+        log = self._logs.pop(name, None)
+        log = _struck_off(log, gone) if log is not None else await self._read(uid, run_id)
+        if log.version:
+            self._remember(name, await self._write(uid, run_id, log, ()))
 
     async def replace(self, uid: str, run_id: str, origins: Iterable[Origin]) -> Mapping[TopicPartition, Origin]:
         """Replace all origins of the run by these, in one write. Conflict: as for ``append``."""
@@ -187,11 +186,11 @@ class OriginStore(_ResourceStore):
         self._logs.pop(name, None)
         blob = await self._blobs.read(name)
         empty = _OriginLog(version=blob.resource_version if blob else "")
-        return (await self._write(name, uid, run_id, empty, list(origins))).recorded
+        return (await self._write(uid, run_id, empty, list(origins))).recorded
 
     async def load(self, uid: str, run_id: str) -> Mapping[TopicPartition, Origin] | None:
         """None if there is no record. If a topic was re-created during the run, the origins of the newer id."""
-        log = await self._read(self._blobs.name(uid, run_id))
+        log = await self._read(uid, run_id)
         return log.recorded if log.version else None
 
     async def delete(self, uid: str, *, keep: Collection[str] = ()) -> None:
@@ -199,13 +198,25 @@ class OriginStore(_ResourceStore):
         self._logs.clear()
         kept = {self._blobs.name(uid, run_id) for run_id in keep}
         self._written = {name: of for name, of in self._written.items() if of != uid or name in kept}
+        self._given_up = {key: rows for key, rows in self._given_up.items() if key[0] != uid or key[1] in keep}
         await super().delete(uid, keep=keep)
 
-    async def _read(self, name: str) -> _OriginLog:
-        blob = await self._blobs.read(name)
-        return _OriginLog() if blob is None else await asyncio.to_thread(_log_of, blob)
+    def _remember(self, name: str, log: _OriginLog) -> None:
+        while len(self._logs) >= _REMEMBERED_LOGS:
+            del self._logs[next(iter(self._logs))]
+        self._logs[name] = log
 
-    async def _write(self, name: str, uid: str, run_id: str, log: _OriginLog, new: Sequence[Origin]) -> _OriginLog:
+    async def _read(self, uid: str, run_id: str) -> _OriginLog:
+        blob = await self._blobs.read(self._blobs.name(uid, run_id))
+        log = _OriginLog() if blob is None else await asyncio.to_thread(_log_of, blob)
+        return _struck_off(log, self._given_up.get((uid, run_id), {}))
+
+    async def _write(self, uid: str, run_id: str, log: _OriginLog, new: Sequence[Origin]) -> _OriginLog:
+        if log.stale:
+            # As a whole: a server that refuses its orders again and again must not fill etcd with what was given up.
+            new = list({**log.recorded, **{origin.tp: origin for origin in new}}.values())
+            log = _OriginLog(version=log.version)
+        name = self._blobs.name(uid, run_id)
         pieces, tail, digest, content = await asyncio.to_thread(_pieces_with, log, new)
         attributes = {"runId": run_id, _IN_PIECES: "true"}
         shards, version = await self._blobs.extend(
@@ -214,6 +225,7 @@ class OriginStore(_ResourceStore):
         # The first write after a start removes the objects that a killed writer left behind.
         await self._blobs.drop(name, sorted({*log.last} - {*shards}) if log.swept else None, keep=shards)
         self._written[name] = uid
+        self._given_up.pop((uid, run_id), None)
         recorded = amended(log.recorded, {origin.tp: origin for origin in new})
         return _OriginLog(recorded, shards[:-1], digest, tail, shards[-1:], version, swept=True)
 
@@ -328,6 +340,18 @@ def _to_record(origin: Origin, before: Origin | None) -> Origin | None:
     first = replace(origin, log_dirs=before.log_dirs) if before.first_call else before
     row = first.with_log_dirs(origin.log_dirs or ())
     return row if row != before else None
+
+
+def _struck_off(log: _OriginLog, gone: Mapping[Origin, Origin | None]) -> _OriginLog:
+    """The log without these origins, as far as it has them. What counts instead is in the last piece."""
+    found = {row.tp: instead for row, instead in gone.items() if log.recorded.get(row.tp) == row}
+    if not found:
+        return log
+    kept = {tp: row for tp, row in found.items() if row is not None}
+    recorded = {tp: origin for tp, origin in log.recorded.items() if tp not in found} | kept
+    tail = (*(origin for origin in log.tail if origin.tp not in found), *kept.values())
+    stale = log.stale or not {origin.tp for origin in log.tail}.issuperset(found.keys() - kept.keys())
+    return replace(log, recorded=recorded, tail=tail, stale=stale)
 
 
 def _log_of(blob: Blob) -> _OriginLog:

@@ -153,6 +153,31 @@ class TestOrders:
         assert controllers.sent_to == []
         await client.close()
 
+    async def test_that_are_not_permitted(self, monkeypatch):
+        """Kafka says it of the call: none of its partitions is changed. What was answered before stays as it is."""
+        monkeypatch.setattr("kafka_rebalance.kafka.reassignment.PARTITIONS_PER_ALTER", 1)
+        client = ReassignmentClient(ClientAccess(ConnectionSettings(bootstrap_servers="kafka:9092")))
+        client._client = Controllers()
+        denying, orders = Denying(), {TopicPartition("t", number): replicas_of(1, 2) for number in range(3)}
+        alter = client._alter_batch
+
+        async def revoked_after_the_first(batch):
+            answers = await alter(batch)
+            client._client = denying
+            return answers
+
+        monkeypatch.setattr(client, "_alter_batch", revoked_after_the_first)
+        answers = await client.alter(orders)
+        assert list(answers.values()) == [AlterCode.OK, AlterCode.NOT_AUTHORIZED, AlterCode.NOT_AUTHORIZED]
+        await client.close()
+
+
+class Denying(Controllers):
+    """Without the right Alter on the cluster."""
+
+    def alter(self, orders, before_order):
+        raise client_errors.ClusterAuthorizationFailedError
+
 
 class TestOrdersOfAnotherCluster:
     """A broker advertises the address of a broker of another cluster: nothing is sent there."""

@@ -172,16 +172,54 @@ class TestAppending:
         added = replace(row, log_dirs=((BrokerId(1), "/data/a"),))
         assert await OriginStore(kube).append("u", "r", [added]) == by_partition([older])
 
-    async def test_given_up(self):
-        """It is written with the next one; until then a restart finds it with its first call."""
+    @pytest.mark.parametrize("sealed", [True, False])
+    @pytest.mark.parametrize("instead", [None, "changed only its leader"])
+    async def test_given_up(self, monkeypatch, sealed, instead):
+        """It is struck off at once, also if it is in a piece that is not written again."""
+        if sealed:
+            monkeypatch.setattr("kafka_rebalance.kube.store.PIECE_BYTES", 100)
         kube, (kept, refused, later) = MortalKube(), origins(3)
         refused = replace(refused, first_call=replicas_of(9))
+        left = instead and replace(refused, first_call=refused.replicas)
         store = OriginStore(kube)
         await store.append("u", "r", [kept, refused])
-        store.give_up("u", "r", [refused.tp])
-        assert await OriginStore(kube).load("u", "r") == by_partition([kept, refused])
-        assert await store.append("u", "r", [later]) == by_partition([kept, later])
-        assert await OriginStore(kube).load("u", "r") == by_partition([kept, later])
+        await store.give_up("u", "r", {refused: left})
+        expected = by_partition([kept, left] if left else [kept])
+        assert await OriginStore(kube).load("u", "r") == expected
+        assert await store.append("u", "r", [later]) == expected | by_partition([later])
+        assert await OriginStore(kube).load("u", "r") == expected | by_partition([later])
+
+    @pytest.mark.parametrize("writes", [0, 1])
+    async def test_given_up_though_the_write_fails(self, writes):
+        """It does not count any more, and is written with the next record."""
+        kube, (refused, later, *kept) = MortalKube(), origins(60)
+        refused = replace(refused, first_call=replicas_of(9))
+        store = OriginStore(kube)
+        await store.append("u", "r", [*kept, refused])
+        kube.left = writes
+        with pytest.raises(Killed):
+            await store.give_up("u", "r", {refused: None})
+        kube.left = 10**9
+        assert await store.load("u", "r") == by_partition(kept)
+        assert await store.append("u", "r", []) == by_partition(kept)
+        assert await store.append("u", "r", [later]) == by_partition([*kept, later])
+        assert await OriginStore(kube).load("u", "r") == by_partition([*kept, later])
+
+    async def test_what_another_has_recorded_is_not_given_up(self):
+        kube, (mine, refused) = MortalKube(), origins(2)
+        refused, theirs = replace(refused, first_call=replicas_of(9)), refused
+        store = OriginStore(kube)
+        await store.append("u", "r", [mine, refused])
+        await OriginStore(kube).append("u", "r", [theirs])
+        with pytest.raises(Conflict):
+            await store.give_up("u", "r", {refused: None})
+        assert await store.append("u", "r", []) == by_partition([mine, theirs])
+
+    async def test_given_up_of_a_record_that_is_gone(self):
+        """Nothing is written: the record would seem to be complete."""
+        kube, (refused,) = MortalKube(), origins(1)
+        await OriginStore(kube).give_up("u", "r", {refused: None})
+        assert not kube.config_maps
 
     async def test_many_given_up_again_and_again(self, monkeypatch):
         """A server may refuse all orders in each round: what is stored of them must not grow."""
@@ -195,7 +233,8 @@ class TestAppending:
             assert await store.append("u", "r", refused) == by_partition([*kept, *refused])
             assert await OriginStore(kube).load("u", "r") == by_partition([*kept, *refused])
             counts.add(len(kube.config_maps))
-            store.give_up("u", "r", [row.tp for row in refused])
+            await store.give_up("u", "r", dict.fromkeys(refused))
+            assert await OriginStore(kube).load("u", "r") == by_partition(kept)
         assert max(counts) <= min(counts) + 2
         assert await store.append("u", "r", rows[50:60]) == by_partition(rows[:60])
         assert await OriginStore(kube).load("u", "r") == by_partition(rows[:60])

@@ -9,6 +9,7 @@ from tests.unit.reconcile.origin_runs import FAST, ONE, OTHERS, deleted, undone
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import AlterCode
+from kafka_rebalance.kube.store import OriginStore
 from kafka_rebalance.model.topology import TopicPartition
 
 
@@ -212,3 +213,114 @@ class TestFirstCall:
         operator.restart()
         await deleted(operator)
         assert kafka.lists("t") == [[1, 2, 3]] * 4
+
+
+class TestRefusedFirstCall:
+    """Kafka has certainly not carried it out. What others change later is theirs, also after a restart."""
+
+    @pytest.fixture
+    def kafka(self):
+        return KafkaInMemory((1, 2, 3), t=[[1, 2]])
+
+    @staticmethod
+    def refuse(kafka, answers, code=AlterCode.NOT_AUTHORIZED):
+        """Answer so, in turn and from then on with a refusal; returns what answers again."""
+        alter = kafka.alter_reassignments
+
+        async def refused(orders):
+            if answers and answers.pop(0) == "lost":
+                raise Transient("KafkaUnreachable", "no answer")
+            return dict.fromkeys(orders, code)
+
+        def permit():
+            kafka.alter_reassignments = alter
+
+        kafka.alter_reassignments = refused
+        return permit
+
+    @pytest.mark.parametrize("code", [AlterCode.NOT_AUTHORIZED, AlterCode.INVALID_REPLICA_ASSIGNMENT])
+    @pytest.mark.parametrize(
+        ("answers", "restarts", "rounds"),
+        [([], "after it", 8), (["lost"], "after it", 40), (["lost"] * 4, "before it", 4)],
+        ids=["at once", "after a lost answer", "after a restart"],
+    )
+    async def test_what_others_change_is_theirs(self, kafka, answers, restarts, rounds, code):
+        permit = self.refuse(kafka, answers, code)
+        operator = OperatorInMemory(kafka)
+        operator.assign(("t", 0, [2, 1]), throttle=FAST)
+        for _ in range(rounds):
+            await operator.round()
+        operator.restart()
+        for _ in range(40 if restarts == "before it" else 1):
+            await operator.round()
+        kafka.assign("t", 0, 2, 1)
+        permit()
+        await deleted(operator)
+        assert kafka.lists("t") == [[2, 1]]
+        assert kafka.altered == []
+
+    async def test_the_last_success_can_be_undone(self, kafka):
+        """The edit after it has changed nothing, though the answer to its first call was lost."""
+        operator = OperatorInMemory(kafka)
+        operator.apply(throttle=FAST, brokers={"include": [2, 3]})
+        await operator.until("Succeeded")
+        permit = self.refuse(kafka, ["lost"])
+        operator.edit(brokers={"include": [1, 3]})
+        for _ in range(40):
+            await operator.round()
+        assert operator.state == "KafkaAuthorizationFailed"
+        operator.edit(brokers={"include": [2, 3]})
+        await operator.until("Succeeded", "NothingToDo")
+        permit()
+        await undone(operator)
+        assert kafka.lists("t") == [[1, 2]]
+
+    async def test_it_cannot_be_struck_off(self, kafka, monkeypatch):
+        """The refusal is reported all the same, and the origin does not count any more."""
+        permit = self.refuse(kafka, [])
+        operator = OperatorInMemory(kafka)
+        replace_config_map, failures = operator.kube.replace_config_map, []
+
+        async def fails(name, body):
+            if name.startswith("origins-") and operator.rebalance.record.run.started_at and kafka_has_refused():
+                failures.append(name)
+                raise Transient("KubernetesUnavailable", "no answer")
+            return await replace_config_map(name, body)
+
+        def kafka_has_refused():
+            return not operator.rebalance.record.origins and len(failures) < 1
+
+        monkeypatch.setattr(operator.kube, "replace_config_map", fails)
+        operator.assign(("t", 0, [2, 1]), throttle=FAST)
+        await operator.until("KafkaAuthorizationFailed")
+        assert len(failures) == 1
+        assert operator.rebalance.record.origins == {}
+        kafka.assign("t", 0, 2, 1)
+        permit()
+        await deleted(operator)
+        assert kafka.lists("t") == [[2, 1]]
+
+    @pytest.mark.parametrize("restarted", [False, True])
+    async def test_a_leader_that_was_elected_before_stays_on_record(self, kafka, restarted):
+        """Only the list is as it was: an undo must still know which broker led the partition."""
+        kafka.lead("t", 0, 2)
+        operator = OperatorInMemory(kafka)
+        operator.apply(throttle=FAST, strategy="PreferredLeaders")
+        elect, held = kafka.elect_preferred, []
+
+        async def and_then_edited(orders):
+            kafka.elect_preferred = elect
+            held.extend(await elect(orders))
+            operator.edit(strategy="MinimalMovement", brokers={"include": [2, 3]})
+            raise Transient("KafkaUnreachable", "no answer")
+
+        kafka.elect_preferred = and_then_edited
+        self.refuse(kafka, [])
+        await operator.until_true(lambda: bool(held))
+        await operator.until("KafkaAuthorizationFailed")
+        if restarted:
+            operator.restart()
+            for _ in range(40):
+                await operator.round()
+        (origin,) = (await OriginStore(operator.kube).load("u-1", operator.run.run_id)).values()
+        assert (origin.leader, origin.first_call) == (2, origin.replicas)

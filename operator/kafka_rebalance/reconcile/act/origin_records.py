@@ -1,8 +1,10 @@
 """Records what each partition is before the run sends it something, and gives up records of what was never sent."""
 
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.execution.first_call import carried_out
 from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.schedule import Orders
@@ -11,6 +13,8 @@ from kafka_rebalance.model.topology import ClusterState, PartitionState, Replica
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores, on_record
+
+log = logging.getLogger(__name__)
 
 _STAGE = "record the origins"
 
@@ -21,8 +25,11 @@ class OriginRecords:
     def __init__(self, lifecycle: Lifecycle, stores: Stores) -> None:
         self._lifecycle = lifecycle
         self._stores = stores
-        self._new: dict[str, frozenset[TopicPartition]] = {}
-        """By uid: partitions whose origin was recorded for the orders that are sent now."""
+        self._new: dict[str, Mapping[TopicPartition, bool]] = {}
+        """By uid: partitions for which Kafka has carried out nothing if it refuses the orders that are sent now.
+
+        With each: whether the run has then changed nothing at all.
+        """
 
     async def record(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> Orders:
         """Record the replicas of each partition before its first call; returns the orders that may be sent.
@@ -36,8 +43,9 @@ class OriginRecords:
         calls |= {tp: cluster.partitions[tp].replicas for tp in orders.elections}
         found = {tp: (_recorded(rebalance, tp, cluster), cluster.partitions[tp]) for tp in calls}
         due = {tp: row for tp, call in calls.items() if (row := _due(*found[tp], call)) is not None}
+        late = self._lifecycle.late_call_possible(rebalance)
         first = {tp for tp, row in due.items() if row.first_call}
-        self._new[rebalance.uid] = frozenset(tp for tp in first if not _is_ours(*found[tp]))
+        again = set() if late else {tp for tp in calls.keys() - due.keys() if _still_first(*found[tp], calls[tp])}
         run, written = rebalance.record.run, False
         if due and run is not None:
             rows = {**_in_flight(rebalance, cluster), **due}
@@ -48,6 +56,11 @@ class OriginRecords:
         else:
             self._lifecycle.nothing_to_do(rebalance, _STAGE)
         allowed = {tp for tp in calls if (written if tp in due else _is_ours(*found[tp]))}
+        self._new[rebalance.uid] = {
+            tp: recorded is None or (tp in again and recorded.leader == state.leader)
+            for tp in allowed.intersection(first | again)
+            for recorded, state in [found[tp]]
+        }
         return replace(
             orders,
             cancels=tuple(tp for tp in orders.cancels if tp in allowed),
@@ -89,17 +102,32 @@ class OriginRecords:
             and (key not in log_dirs or found.log_dirs is None or key[1] in dict(found.log_dirs))
         )
 
-    def give_up(self, rebalance: Rebalance, refused: Collection[TopicPartition]) -> None:
-        """Forget the origins that were recorded for orders which Kafka has just refused.
+    async def give_up(self, rebalance: Rebalance, refused: Collection[TopicPartition]) -> None:
+        """Give up the origins of partitions whose first order Kafka has just refused, or which were not sent it.
 
-        The next record is written without them. If the operator is killed before, they count as if it had been killed
-        before these orders.
+        What the run may have changed before, the leader or a log dir, stays on record.
         """
-        run, gone = rebalance.record.run, self._new.get(rebalance.uid, frozenset()).intersection(refused)
-        if run is not None and gone:
-            self._stores.origins.give_up(rebalance.uid, run.run_id, gone)
-            kept = {tp: origin for tp, origin in rebalance.record.origins.items() if tp not in gone}
-            rebalance.record = replace(rebalance.record, origins=kept)
+        new, gone = self._new.get(rebalance.uid, {}), dict[Origin, Origin | None]()
+        for tp in new.keys() & refused:
+            if (row := rebalance.record.origins.get(tp)) is not None:
+                instead = replace(row, first_call=row.replicas)
+                gone[row] = instead if row.log_dirs or not new[tp] else None
+        await self._strike_off(rebalance, gone)
+
+    async def _strike_off(self, rebalance: Rebalance, gone: Mapping[Origin, Origin | None]) -> None:
+        gone = {row: instead for row, instead in gone.items() if row != instead}
+        run = rebalance.record.run
+        if run is None or not gone:
+            return
+        tps = {row.tp for row in gone}
+        kept = {tp: origin for tp, origin in rebalance.record.origins.items() if tp not in tps}
+        kept |= {row.tp: row for row in gone.values() if row is not None}
+        rebalance.record = replace(rebalance.record, origins=kept)
+        try:
+            await self._stores.origins.give_up(rebalance.uid, run.run_id, gone)
+        except RebalanceError as error:
+            text = "%s: origins of refused orders are still stored, the next record is written without them: %s"
+            log.warning(text, rebalance.name, error.message)
 
 
 def _recorded(rebalance: Rebalance, tp: TopicPartition, cluster: ClusterState) -> Origin | None:
@@ -135,6 +163,13 @@ def _due(recorded: Origin | None, state: PartitionState, call: Replicas) -> Orig
         return None
     # After a second call that changes the list it would not be known which of the two was carried out.
     return replace(recorded, first_call=call if recorded.first_call == recorded.replicas else ())
+
+
+def _still_first(recorded: Origin | None, state: PartitionState, call: Replicas) -> bool:
+    """Whether this is the first call on record, sent again because it was not carried out."""
+    if recorded is None or not call or recorded.first_call != call:
+        return False
+    return carried_out(recorded.replicas, call, state) is False
 
 
 def _is_ours(recorded: Origin | None, state: PartitionState) -> bool:

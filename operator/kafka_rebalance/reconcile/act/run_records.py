@@ -18,7 +18,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.handed_over_runs import HandedOverRuns
 from kafka_rebalance.reconcile.act.problems import Problems
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.decide.arrival_proof import HUNG_SECONDS, may_hang
+from kafka_rebalance.reconcile.decide.arrival_proof import HUNG_SECONDS, late_call_possible, may_hang
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.run_once import restored_run
 from kafka_rebalance.reconcile.decide.teardown import uncounted_successors
@@ -177,6 +177,10 @@ class RunRecords(Problems):
         now = self._clock.monotonic()
         if may_hang(rebalance.memory, self.live, now):
             rebalance.memory = replace(rebalance.memory, unanswered_at=now)
+
+    def late_call_possible(self, rebalance: Rebalance) -> bool:
+        """Whether Kafka may still execute a call of the run that got no answer, or that an earlier process sent."""
+        return late_call_possible(rebalance, self._clock.monotonic())
 
     def _in_doubt(self, rebalance: Rebalance) -> None:
         """Writes follow that begin, reopen or end a run. If one of them fails, what was carried out is read again.

@@ -32,6 +32,7 @@ _LONGEST_PAUSE_SECONDS = 60.0
 _STAGE = "submit"
 _REASSIGN = "reassign"
 _EXPECTED = {AlterCode.OK, AlterCode.ELECTION_NOT_NEEDED, AlterCode.NO_REASSIGNMENT_IN_PROGRESS}
+_MAY_BE_BEGUN = {AlterCode.OK, AlterCode.UNKNOWN}
 _REFUSED = {
     AlterCode.INVALID_REPLICA_ASSIGNMENT,
     AlterCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -80,7 +81,7 @@ class Submitting:
         served = is_served(rebalance, self._rebalances)
         if not served or rebalance.desired.deleted_since(rebalance.memory.prepared):
             # The throttle and the records took their time: what was chosen to begin is not begun any more.
-            self._origins.give_up(rebalance, {*orders.alters, *orders.elections})
+            await self._origins.give_up(rebalance, {*orders.alters, *orders.elections})
             orders = Orders(orders.cancels if served else ())
         failure: RebalanceError | None = None
         sent = False
@@ -96,10 +97,10 @@ class Submitting:
                 _remember_led_back(rebalance, orders, cluster, answers)
                 self._last_calls.forget(_not_carried_out(answers))
                 refused = _refused(answers)
-                self._origins.give_up(rebalance, refused)
                 if len({*orders.alters, *orders.elections}) >= _MANY_REFUSED:
                     self._pause_after(rebalance.uid, len(refused))
                 self._note_refused(rebalance.uid, refused, answers)
+                await self._origins.give_up(rebalance, refused)
                 _check(rebalance.name, answers)
             except RebalanceError as error:
                 if error.reason == Reason.KAFKA_AUTHORIZATION_FAILED:
@@ -180,7 +181,7 @@ async def submit(admin: KafkaWriter, orders: Orders, cluster: ClusterState) -> l
     if AlterCode.NOT_AUTHORIZED in altered.values():
         return answers
     # A leader movement is the reorder and the election after it: elect at once what has just been put in order.
-    elections = [*orders.elections, *_reordered(orders, cluster)]
+    elections = [*orders.elections, *(tp for tp in _reordered(orders, cluster) if altered.get(tp) in _MAY_BE_BEGUN)]
     try:
         elected = await admin.elect_preferred(elections) if elections else {}
     except RebalanceError as error:
@@ -232,8 +233,7 @@ def _refused(answers: Sequence[Answer]) -> set[TopicPartition]:
 
 def _not_carried_out(answers: Sequence[Answer]) -> set[TopicPartition]:
     """The partitions whose reassignment Kafka has not begun or cancelled."""
-    begun = {AlterCode.OK, AlterCode.UNKNOWN}
-    return {tp for call, tp, code in answers if call == _REASSIGN and code not in begun}
+    return {tp for call, tp, code in answers if call == _REASSIGN and code not in _MAY_BE_BEGUN}
 
 
 def _check(name: str, answers: Sequence[Answer]) -> None:

@@ -57,6 +57,28 @@ class TestTheLog:
         assert caplog.messages == [f"kafka/r: {text}"]
 
 
+class TestARefusedOrder:
+    async def test_no_leader_is_elected(self, monkeypatch):
+        """The list is not in the order that the run wants: the election would move the leader elsewhere, or back."""
+        kafka = KafkaInMemory([1, 2], t=[[1, 2]])
+        kafka.lead("t", 0, 2)
+        asked = []
+
+        async def refuse(orders):
+            asked.extend(orders.values())
+            return dict.fromkeys(orders, AlterCode.INVALID_REPLICA_ASSIGNMENT)
+
+        monkeypatch.setattr(kafka, "alter_reassignments", refuse)
+        await submitting.submit(kafka, Orders(alters={TPS[0]: replicas_of(2, 1)}), await _cluster(kafka))
+        await submitting.submit(kafka, Orders(alters={TPS[0]: replicas_of(1, 2)}), await _cluster(kafka))
+        assert len(asked) == 2
+        assert kafka.elected == []
+
+
+async def _cluster(kafka):
+    return ClusterState("c", {}, await kafka.describe_partitions())
+
+
 class TestManyRefusals:
     @pytest.mark.parametrize("at_once", [0, 1])
     async def test_are_followed_by_pauses_that_grow(self, monkeypatch, at_once):
@@ -79,7 +101,9 @@ class TestManyRefusals:
         for _ in range(13):  # seconds: attempts after 2 and 6 of them, the next one after 14
             await operator.round()
         assert attempts == [*[1] * at_once, 20] * 3
-        why = "OrderRefused (20, e.g. t-0: Kafka answered InvalidReplicaAssignment; it is sent again"
+        why = (
+            f"OrderRefused ({20 + at_once}, e.g. t-{20 * at_once}: Kafka answered InvalidReplicaAssignment"
+        )
         assert why in operator.message
         monkeypatch.setattr(kafka, "alter_reassignments", accept)
         await operator.until_true(lambda: "OrderRefused" not in operator.message)
