@@ -17,6 +17,7 @@ from kafka_rebalance.execution.log_dir_moves import LogDirShare, LogDirStatuses,
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.kafka.ports import LogDir
 from kafka_rebalance.model.plan import Certificate, Plan
+from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.observe.log_dir_reader import reading_of
 from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, log_dir_questions, with_log_dirs
@@ -100,15 +101,17 @@ class TestAnyBroker:
         before, moves = dict(broker.at), plan.log_dirs
         event(f"{min(len(moves), 3)} moves or more")
         turn_at = rnd.choice([None, rnd.randint(1, 6)])
-        direction = Direction.FORWARD
+        direction, asked = Direction.FORWARD, dict[TopicPartition, Origin]()
         for number in range(200):
             if number == turn_at:
                 direction = Direction.ROLLBACK
             seen = reading_of({ONE: broker.described(rnd)}, [move.key for move in moves])
-            statuses = LogDirStatuses(direction, {m.key: judge_replica(m, seen, DONE, direction) for m in moves})
+            judged = {m.key: judge_replica(m, seen, DONE, direction, asked.get(m.tp)) for m in moves}
+            statuses = LogDirStatuses(direction, judged)
             if statuses.finished(direction, moves):
                 break
             for (tp, _), path in log_dir_orders([LogDirShare(statuses, limit)], seen)[0].asks.items():
+                asked.setdefault(tp, Origin(tp, "id", replicas_of(1), log_dirs=((ONE, broker.at[tp]),)))
                 broker.ask(tp, path)
                 assert len(broker.future) <= limit
                 assert all(broker.used(path) <= capacity for path, capacity in broker.capacity.items())

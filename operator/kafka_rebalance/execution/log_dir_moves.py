@@ -15,6 +15,7 @@ from kafka_rebalance.execution.log_dir_progress import LogDirProgress
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.room_order import Shift, reservations, room_order
 from kafka_rebalance.model.plan import LogDirMove
+from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import BrokerId, ReplicaKey, TopicPartition
 from kafka_rebalance.reasons import Reason
 
@@ -66,6 +67,9 @@ class LogDirStatus:
     away_bytes: int = 0
 
 
+_UNSETTLED = {MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING}
+
+
 @dataclass(frozen=True)
 class LogDirStatuses:
     """The statuses of the replicas of a run, judged for this direction; None: not judged yet.
@@ -83,8 +87,13 @@ class LogDirStatuses:
     @cached_property
     def unsettled(self) -> frozenset[BrokerId]:
         """The brokers with a replica that moves or is to move."""
-        phases = {MovePhase.IN_FLIGHT, MovePhase.READY, MovePhase.WAITING}
-        return frozenset([key[1] for key, status in self.by_replica.items() if status.phase in phases])
+        return frozenset([key[1] for key, status in self.by_replica.items() if status.phase in _UNSETTLED])
+
+    @cached_property
+    def to_throttle(self) -> frozenset[BrokerId]:
+        """Those on which the run copies or may copy as soon as nothing holds it back; others' copies do not count."""
+        rows, theirs = self.by_replica.items(), Reason.FOREIGN_REASSIGNMENT
+        return frozenset([key[1] for key, status in rows if status.phase in _UNSETTLED and status.reason != theirs])
 
     @cached_property
     def copying(self) -> bool:
@@ -118,21 +127,38 @@ def judge_replica(
     seen: LogDirReading,
     partition: PartitionStatus | None,
     direction: Direction,
+    origin: Origin | None,
     *,
     paused: bool = False,
     gone: bool = False,
 ) -> LogDirStatus:
     """The status of the replica. ``partition``: that of its partition, whose own move comes first.
 
+    ``origin``: of its partition, as the run has recorded it; None: the run has sent nothing for the partition.
     ``gone``: its broker is not live, and not just restarting. A deletion must not wait for it.
     """
     if gone and direction is not Direction.FORWARD and goal_of(move, direction) is not None:
         message = f"broker {move.broker} is gone; the replica stays in the log dir that it is in"
         return LogDirStatus(MovePhase.SKIPPED, Reason.ORIGINAL_BROKER_GONE, message)
-    status = _judge_as_placed(move, seen, partition, direction, paused=paused)
     place = seen.places.get(move.key, _NOWHERE)
+    if place.at is not None and place.future is not None and not _is_ours(move, place.future, direction, origin):
+        text = f"another tool moves it to {place.future} of broker {move.broker}"
+        return _wait(Reason.FOREIGN_REASSIGNMENT, text)
+    status = _judge_as_placed(move, seen, partition, direction, paused=paused)
     away = None not in {place.at, move.origin} and place.at != move.origin and place.at in {move.before, move.after}
     return replace(status, away_bytes=place.size_bytes) if away else status
+
+
+def _is_ours(move: LogDirMove, future: str, direction: Direction, origin: Origin | None) -> bool:
+    """Whether the run has asked for the copy in flight: before that, it has recorded the log dir of the replica."""
+    if origin is None:
+        return False
+    if origin.log_dirs is None:
+        return future in {move.before, move.after, move.origin}
+    if (left := dict(origin.log_dirs).get(move.broker)) is not None:
+        return future in {move.after, left}
+    # It came back with a reassignment of the run, to another log dir than the one that the broker was told.
+    return move.after is None and direction is not Direction.FORWARD and future == move.origin
 
 
 def _judge_as_placed(
@@ -145,9 +171,6 @@ def _judge_as_placed(
     place, goal = seen.places.get(move.key, _NOWHERE), goal_of(move, direction)
     known = {move.before, move.after, move.origin}
     if place.future is not None and place.at is not None:
-        if place.future not in known:
-            text = f"another tool moves it to {place.future} of broker {move.broker}"
-            return _wait(Reason.FOREIGN_REASSIGNMENT, text)
         if direction is Direction.REVERT or place.at == goal or goal is None:
             return LogDirStatus(MovePhase.READY, Reason.CANCELLING, ask=place.at, cancel=True)
         if place.future == goal:

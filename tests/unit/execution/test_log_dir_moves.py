@@ -19,7 +19,8 @@ from kafka_rebalance.execution.log_dir_moves import (
 from kafka_rebalance.execution.log_dir_progress import seconds_at_rate
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.model.plan import LogDirMove
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.model.run import Origin
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 TP, ONE = TopicPartition("t", 0), BrokerId(1)
 A, B, C = "/a", "/b", "/c"
@@ -28,6 +29,11 @@ COMES = LogDirMove(TP, ONE, None, B, None, 100)
 LEAVES = LogDirMove(TP, ONE, A, None, A, 100)
 SECOND = LogDirMove(TP, ONE, B, C, A, 100)
 DONE = PartitionStatus(MovePhase.DONE)
+SENT = Origin(TP, "id", replicas_of(1))
+ASKED = Origin(TP, "id", replicas_of(1), log_dirs=((ONE, A),))
+"""The run has sent something for the partition only, or has asked for another log dir too."""
+EARLIER = Origin(TP, "id", replicas_of(1), log_dirs=None)
+"""On record of an earlier version, which did not record log dirs."""
 FORWARD, ROLLBACK, REVERT = Direction.FORWARD, Direction.ROLLBACK, Direction.REVERT
 
 
@@ -36,8 +42,8 @@ def reading(at, future=None, copied=0):
     return LogDirReading(frozenset({ONE}), places)
 
 
-def judged(move, at, future=None, direction=FORWARD, partition=DONE, **more):
-    return judge_replica(move, reading(at, future, 30), partition, direction, **more)
+def judged(move, at, future=None, direction=FORWARD, partition=DONE, origin=ASKED, **more):
+    return judge_replica(move, reading(at, future, 30), partition, direction, origin, **more)
 
 
 class TestJudge:
@@ -75,15 +81,44 @@ class TestJudge:
         assert (status.phase, status.ask) == (phase, ask)
         assert status.cancel is (ask is not None and ask == at)
 
+    @pytest.mark.parametrize("direction", [FORWARD, ROLLBACK, REVERT])
+    @pytest.mark.parametrize(("at", "future"), [(A, B), (B, A)])
+    @pytest.mark.parametrize("origin", [None, SENT])
+    def test_a_copy_that_the_run_has_not_asked_for(self, origin, at, future, direction):
+        """It is left alone, and no throttle is set for it, though it goes where the plan or the way back leads."""
+        status = judged(MOVE, at, future, direction, origin=origin)
+        assert (status.phase, status.reason, status.ask) == (MovePhase.WAITING, "ForeignReassignment", None)
+        statuses = LogDirStatuses(direction, {MOVE.key: status})
+        assert (statuses.unsettled, statuses.to_throttle) == ({ONE}, frozenset())
+
+    def test_a_copy_to_where_an_earlier_plan_had_moved_it(self):
+        """This plan asks neither for that log dir nor leads back to it."""
+        assert judged(SECOND, A, B).reason == "ForeignReassignment"
+        assert judged(SECOND, A, C).phase is MovePhase.IN_FLIGHT
+
+    def test_a_copy_on_record_of_an_earlier_version(self):
+        """What that version has asked for is not known."""
+        assert judged(MOVE, A, B, REVERT, origin=EARLIER).cancel
+        assert judged(MOVE, A, C, REVERT, origin=EARLIER).reason == "ForeignReassignment"
+
+    @pytest.mark.parametrize(("direction", "phase"), [(ROLLBACK, MovePhase.IN_FLIGHT), (FORWARD, MovePhase.WAITING)])
+    def test_a_replica_that_a_rollback_has_brought_back(self, direction, phase):
+        """The broker has forgotten where to place it. No log dir is recorded before it is moved to its former one."""
+        assert judged(LEAVES, C, A, direction, origin=SENT).phase is phase
+
+    def test_what_is_to_be_throttled(self):
+        statuses = LogDirStatuses(FORWARD, {MOVE.key: judged(MOVE, A)})
+        assert statuses.to_throttle == {ONE}
+
     def test_a_broker_that_does_not_answer(self):
-        status = judge_replica(MOVE, LogDirReading(), DONE, FORWARD)
+        status = judge_replica(MOVE, LogDirReading(), DONE, FORWARD, None)
         assert (status.phase, status.reason) == (MovePhase.WAITING, "LogDirsUnknown")
 
     def test_a_rollback_without_it(self):
         """A replica that the rollback removes needs no log dir: a broker that describes none holds up nothing."""
-        assert judge_replica(COMES, LogDirReading(), DONE, ROLLBACK).phase is MovePhase.DONE
+        assert judge_replica(COMES, LogDirReading(), DONE, ROLLBACK, SENT).phase is MovePhase.DONE
         for move, direction in ((MOVE, ROLLBACK), (COMES, REVERT), (COMES, FORWARD)):
-            assert judge_replica(move, LogDirReading(), DONE, direction).phase is MovePhase.WAITING
+            assert judge_replica(move, LogDirReading(), DONE, direction, SENT).phase is MovePhase.WAITING
 
     def test_its_partition_comes_first(self):
         """A replica that is being reassigned would be copied for nothing."""

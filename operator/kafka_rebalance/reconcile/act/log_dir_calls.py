@@ -28,6 +28,7 @@ from kafka_rebalance.units import few
 log = logging.getLogger(__name__)
 
 _STAGE = "move between log dirs"
+_MAY_BE_BEGUN = {LogDirCode.OK, LogDirCode.UNKNOWN}
 
 
 class LogDirThrottle(Protocol):
@@ -109,18 +110,24 @@ class LogDirCalls:
             return False
         statuses = rebalance.assessment.log_dirs.by_replica
         moved = asks.keys() if rebalance.assessment.log_dirs.direction is Direction.FORWARD else ()
-        left = {key: path for key in moved if not statuses[key].cancel and (path := seen.places[key].at) is not None}
+        found = {key: seen.places[key] for key in moved if not statuses[key].cancel}
+        # A copy in flight to another log dir is of this run, so its log dir is on record.
+        left = {key: place.at for key, place in found.items() if place.at is not None and place.future is None}
         ours = await self._origins.keep(rebalance, asks.keys(), left, cluster)
         allowed: dict[ReplicaKey, str] = {}
         async with self._lifecycle.problems_of(rebalance, _STAGE):
             same = await self._of_the_same_topics(ours, cluster)
             if not is_served(rebalance, self._rebalances):
-                return False
+                same = set()
             statuses = rebalance.assessment.log_dirs.by_replica
             deleted = rebalance.desired.deleted_since(rebalance.memory.prepared)
             allowed = {key: path for key, path in asks.items() if key in same and (statuses[key].cancel or not deleted)}
+            await self._origins.give_up_log_dirs(rebalance, ours - allowed.keys())
             if allowed:
-                _check(rebalance.name, await self._alter(rebalance, allowed))
+                answers = await self._alter(rebalance, allowed)
+                refused = {key for key, code in answers.items() if code not in _MAY_BE_BEGUN}
+                await self._origins.give_up_log_dirs(rebalance, refused)
+                _check(rebalance.name, answers)
         return bool(allowed)
 
     async def _of_the_same_topics(self, keys: Collection[ReplicaKey], cluster: ClusterState) -> set[ReplicaKey]:

@@ -1,6 +1,7 @@
 """Records what each partition is before the run sends it something, and gives up records of what was never sent."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from kafka_rebalance.execution.first_call import carried_out
 from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.run import Origin
-from kafka_rebalance.model.topology import ClusterState, PartitionState, ReplicaKey, Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, ReplicaKey, Replicas, TopicPartition
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores, on_record
@@ -30,6 +31,8 @@ class OriginRecords:
 
         With each: whether the run has then changed nothing at all.
         """
+        self._new_dirs: dict[str, Mapping[ReplicaKey, bool]] = {}
+        """The same of the replicas that are asked for another log dir now."""
 
     async def record(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> Orders:
         """Record the replicas of each partition before its first call; returns the orders that may be sent.
@@ -84,11 +87,19 @@ class OriginRecords:
         undone.
         """
         states = {tp: cluster.partitions[tp] for tp, _ in asks if tp in cluster.partitions}
-        rows = {tp: _recorded(rebalance, tp, cluster) or _as_it_is(state) for tp, state in states.items()}
+        before = {tp: _recorded(rebalance, tp, cluster) for tp in states}
+        rows = dict[TopicPartition, Origin]()
         for (tp, broker), path in log_dirs.items():
-            if tp in rows:
-                rows[tp] = rows[tp].with_log_dirs([(broker, path)])
-        due = [row for tp, row in rows.items() if row != _recorded(rebalance, tp, cluster)]
+            if tp in states:
+                row = rows.get(tp) or before[tp] or _as_it_is(states[tp])
+                rows[tp] = row.with_log_dirs([(broker, path)])
+        due = [row for tp, row in rows.items() if row != before[tp]]
+        late = self._lifecycle.late_call_possible(rebalance)
+        self._new_dirs[rebalance.uid] = {
+            (tp, broker): _as_found(before[tp], states[tp], late=late)
+            for (tp, broker), path in log_dirs.items()
+            if tp in rows and _in_place(before[tp], broker, path, late=late)
+        }
         run = rebalance.record.run
         async with self._lifecycle.problems_of(rebalance, _STAGE):
             if due and run is not None:
@@ -112,6 +123,18 @@ class OriginRecords:
             if (row := rebalance.record.origins.get(tp)) is not None:
                 instead = replace(row, first_call=row.replicas)
                 gone[row] = instead if row.log_dirs or not new[tp] else None
+        await self._strike_off(rebalance, gone)
+
+    async def give_up_log_dirs(self, rebalance: Rebalance, refused: Collection[ReplicaKey]) -> None:
+        """Give up the log dirs of replicas whose first move a broker has just refused, or which were not sent it."""
+        new, gone = self._new_dirs.get(rebalance.uid, {}), dict[Origin, Origin | None]()
+        brokers = defaultdict[TopicPartition, set[BrokerId]](set)
+        for tp, broker in new.keys() & refused:
+            brokers[tp].add(broker)
+        for tp, left in brokers.items():
+            if (row := rebalance.record.origins.get(tp)) is not None:
+                instead = replace(row, log_dirs=tuple(at for at in row.log_dirs or () if at[0] not in left))
+                gone[row] = instead if instead.log_dirs or not all(new[tp, b] for b in left) else None
         await self._strike_off(rebalance, gone)
 
     async def _strike_off(self, rebalance: Rebalance, gone: Mapping[Origin, Origin | None]) -> None:
@@ -170,6 +193,22 @@ def _still_first(recorded: Origin | None, state: PartitionState, call: Replicas)
     if recorded is None or not call or recorded.first_call != call:
         return False
     return carried_out(recorded.replicas, call, state) is False
+
+
+def _in_place(recorded: Origin | None, broker: BrokerId, path: str, *, late: bool) -> bool:
+    """Whether the run has left the replica in this log dir if the broker refuses to move it now."""
+    if recorded is None:
+        return True
+    left = dict(recorded.log_dirs) if recorded.log_dirs is not None else None
+    return left is not None and (broker not in left or (left[broker] == path and not late))
+
+
+def _as_found(recorded: Origin | None, state: PartitionState, *, late: bool) -> bool:
+    """Whether the run has changed neither the list nor the leader of the partition."""
+    if recorded is None:
+        return True
+    same = recorded.first_call == recorded.replicas == state.replicas and recorded.leader == state.leader
+    return same and not late
 
 
 def _is_ours(recorded: Origin | None, state: PartitionState) -> bool:

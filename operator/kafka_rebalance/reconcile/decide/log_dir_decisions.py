@@ -14,10 +14,12 @@ from kafka_rebalance.execution.log_dir_moves import (
 )
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.schedule import Orders
+from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, TopicPartition
 from kafka_rebalance.reconcile.decide.direction import by_precedence, direction_of
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+from kafka_rebalance.reconcile.state.record import LoadedRun, on_record
 
 
 def replicas_to_read(running: Iterable[RebalanceView]) -> set[ReplicaKey]:
@@ -51,12 +53,17 @@ def with_log_dirs_judged(rebalance: RebalanceView, seen: LogDirReading | None) -
     gone = set[BrokerId]()
     if (inputs := assessment.judgement.inputs) is not None:
         gone = {d.broker for d in run.log_dirs} - seen.brokers - inputs.brokers.keys() - inputs.restarting
-    statuses = {
-        d.key: judge_replica(d, seen, partitions.get(d.tp), direction, paused=paused, gone=d.broker in gone)
-        for d in run.log_dirs
-    }
+    statuses = {}
+    for d in run.log_dirs:
+        origin, status = _origin_of(d.tp, run, rebalance), partitions.get(d.tp)
+        statuses[d.key] = judge_replica(d, seen, status, direction, origin, paused=paused, gone=d.broker in gone)
     found = LogDirStatuses(direction, statuses)
     return replace(assessment, log_dirs=found, dir_full=log_dir_orders([_share(rebalance, found)], seen)[0].no_room)
+
+
+def _origin_of(tp: TopicPartition, run: LoadedRun, rebalance: RebalanceView) -> Origin | None:
+    planned = run.move_of.get(tp)
+    return on_record(tp, planned.topic_id if planned is not None else "", rebalance.record.origins)
 
 
 def _share(rebalance: RebalanceView, statuses: LogDirStatuses) -> LogDirShare:

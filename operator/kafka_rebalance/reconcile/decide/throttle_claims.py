@@ -159,7 +159,7 @@ def _log_dir_claim(rebalance: Rebalance) -> Claim | None:
     blocked = assessment.step_block is not None or rebalance.memory.problem is not None
     if rebalance.record.loaded_run is None or (blocked and not assessment.log_dirs.moving):
         return None
-    brokers = assessment.log_dirs.unsettled
+    brokers = assessment.log_dirs.to_throttle
     return Claim(Rates(log_dirs=rate), brokers, asked=asked) if brokers else None
 
 

@@ -232,7 +232,7 @@ class ClusterThrottle:
         for rebalance in rebalances:
             wanted, finished = found[rebalance.uid], rebalance.assessment.finished
             run = rebalance.record.loaded_run
-            brokers = (run.brokers if run is not None else frozenset()) | rebalance.assessment.log_dirs.unsettled
+            brokers = (run.brokers if run is not None else frozenset()) | rebalance.assessment.log_dirs.to_throttle
             found[rebalance.uid] = replace(
                 wanted,
                 brokers=0 if finished else self._keeper.brokers_in_place(brokers),

@@ -101,9 +101,7 @@ class TestManyRefusals:
         for _ in range(13):  # seconds: attempts after 2 and 6 of them, the next one after 14
             await operator.round()
         assert attempts == [*[1] * at_once, 20] * 3
-        why = (
-            f"OrderRefused ({20 + at_once}, e.g. t-{20 * at_once}: Kafka answered InvalidReplicaAssignment"
-        )
+        why = f"OrderRefused ({20 + at_once}, e.g. t-{20 * at_once}: Kafka answered InvalidReplicaAssignment"
         assert why in operator.message
         monkeypatch.setattr(kafka, "alter_reassignments", accept)
         await operator.until_true(lambda: "OrderRefused" not in operator.message)
