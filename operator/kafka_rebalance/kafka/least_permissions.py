@@ -6,8 +6,10 @@ permissions here are the minimum.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from heapq import nsmallest
 
 from kafka_rebalance.kafka.ports import AuthorizedOperations
 
@@ -22,7 +24,7 @@ class MissingPermission:
     operation: str
     resource: str
     costs: str
-    topics: tuple[str, ...] = ()
+    topics: frozenset[str] = frozenset()
 
     @property
     def what(self) -> str:
@@ -31,13 +33,13 @@ class MissingPermission:
             return f"{self.operation} on the cluster"
         more = f" and {len(self.topics) - _NAMED} more" if len(self.topics) > _NAMED else ""
         plural = "s" if len(self.topics) > 1 else ""
-        return f"{self.operation} on topic{plural} {', '.join(self.topics[:_NAMED])}{more}"
+        return f"{self.operation} on topic{plural} {', '.join(nsmallest(_NAMED, self.topics))}{more}"
 
-    def about(self, topics: Collection[str]) -> MissingPermission | None:
+    def about(self, topics: AbstractSet[str]) -> MissingPermission | None:
         """The part that concerns these topics; what is missing on the cluster concerns all."""
         if self.resource == CLUSTER:
             return self
-        left = tuple(topic for topic in self.topics if topic in topics)
+        left = self.topics.intersection(topics)
         return replace(self, topics=left) if left else None
 
 
@@ -73,22 +75,21 @@ def missing_permissions(found: AuthorizedOperations) -> tuple[MissingPermission,
             missing.append(_READ_CONFIGS)
         elif "AlterConfigs" not in found.cluster:
             missing.append(_ALTER_CONFIGS)
-    hidden = sorted(found.hidden_topics)
-    unread = sorted(topic for topic, may in found.topics.items() if "DescribeConfigs" not in may)
-    unaltered = sorted(
+    unread = frozenset(topic for topic, may in found.topics.items() if "DescribeConfigs" not in may)
+    unaltered = frozenset(
         topic for topic, may in found.topics.items() if "DescribeConfigs" in may and "AlterConfigs" not in may
     )
     for permission, topics in (
-        (_DESCRIBE_TOPIC, hidden),
+        (_DESCRIBE_TOPIC, found.hidden_topics),
         (_READ_TOPIC_CONFIGS, unread),
         (_ALTER_TOPIC_CONFIGS, unaltered),
     ):
         if topics:
-            missing.append(replace(permission, topics=tuple(topics)))
+            missing.append(replace(permission, topics=topics))
     return tuple(missing)
 
 
-def concerning(missing: Iterable[MissingPermission], topics: Collection[str]) -> tuple[MissingPermission, ...]:
+def concerning(missing: Iterable[MissingPermission], topics: AbstractSet[str]) -> tuple[MissingPermission, ...]:
     """The part that concerns a rebalance of these topics; topics that are hidden from us concern every rebalance."""
     parts = (m if m.operation == "Describe" else m.about(topics) for m in missing)
     return tuple(part for part in parts if part is not None)

@@ -50,14 +50,12 @@ from kafka_rebalance.reconcile.report.run_recorder import INLINE_STEPS, MAX_STEP
 from kafka_rebalance.reconcile.runs.opening import Runs
 from kafka_rebalance.reconcile.runs.plan_maker import PlanMaker
 from kafka_rebalance.reconcile.sending import Sending, opened_of
+from kafka_rebalance.reconcile.state.pauses import with_pauses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView, is_served
 from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 
 log = logging.getLogger(__name__)
-
-_AT_ONCE = 20
-"""Rebalances in one slice of the event loop."""
 
 
 class Rounds:
@@ -162,9 +160,7 @@ class Rounds:
         A failure is reported only on its own resource.
         """
         done = []
-        for number, rebalance in enumerate(rebalances):
-            if number % _AT_ONCE == _AT_ONCE - 1:
-                await asyncio.sleep(0)  # a user may create thousands of resources
+        async for rebalance in with_pauses(rebalances):
             async with self._lifecycle.problems_of(rebalance, stage):
                 await work(rebalance)
                 done.append(rebalance)
@@ -215,10 +211,10 @@ class Rounds:
 
     async def _look_at_permissions(self, rebalances: list[Rebalance]) -> None:
         """The affected resources report missing permissions, even if this round fails because of them."""
-        working = [r for r in rebalances if r.record.loaded_run is not None or wants_plan(r)]
+        working = {r async for r in with_pauses(rebalances) if r.record.loaded_run is not None or wants_plan(r)}
         await self._permissions.look({topic for r in working for topic in r.record.topics})
         missing = self._permissions.missing
-        for rebalance in rebalances:
+        async for rebalance in with_pauses(rebalances):
             found = concerning(missing, rebalance.record.topics) if rebalance in working else ()
             rebalance.assessment = replace(rebalance.assessment, missing_permissions=found)
         self.throttle.missing_permissions = concerning(missing, {tp.topic for tp in self.throttle.foreign})

@@ -357,9 +357,9 @@ RECONCILE_RULES = (
     BrokenRule(
         "pause-between-rebalances",
         "A round with thousands of rebalances does not block the event loop.",
-        "reconcile/rounds.py",
-        "_AT_ONCE = 20",
-        "_AT_ONCE = 2000",
+        "reconcile/state/pauses.py",
+        "AT_ONCE = 20\n",
+        "AT_ONCE = 2000\n",
         ("tests/unit/reconcile/test_engine_slices.py::TestPauses::test_of_what_is_done_for_each",),
     ),
     BrokenRule(

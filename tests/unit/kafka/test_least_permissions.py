@@ -5,6 +5,7 @@ import pytest
 from kafka_rebalance.kafka.least_permissions import concerning, missing_permissions, sentence
 from kafka_rebalance.kafka.ports import AuthorizedOperations
 
+MANY = 1_000
 CLUSTER = frozenset({"Describe", "Alter", "DescribeConfigs", "AlterConfigs"})
 TOPIC = CLUSTER - {"Alter"}
 
@@ -37,6 +38,17 @@ class TestMissing:
         assert found == ["Describe on topics b, c, d and 1 more", "AlterConfigs on topic g", "AlterConfigs on topic f"]
 
 
+class Name(str):
+    """A topic that counts how often a topic is looked up."""
+
+    __slots__ = ()
+    looked_up = 0
+
+    def __hash__(self):
+        Name.looked_up += 1
+        return super().__hash__()
+
+
 class TestConcerning:
     MISSING = missing_permissions(
         AuthorizedOperations(CLUSTER - {"Alter"}, {"a": TOPIC - {"AlterConfigs"}}, frozenset({"payroll"}))
@@ -54,3 +66,12 @@ class TestConcerning:
         text = sentence(concerning(self.MISSING, set()))
         assert text.startswith("Alter on the cluster is not permitted (no step can be submitted")
         assert "Describe on topic payroll is not permitted (plans, the health gate" in text
+
+    def test_all_that_is_missing_is_not_gone_through_for_each_rebalance(self):
+        """A server may refuse any of the topics, and thousands of rebalances are compared with them."""
+        topics = {Name(f"t{number}"): TOPIC - {"AlterConfigs"} for number in range(MANY)}
+        missing = missing_permissions(AuthorizedOperations(CLUSTER, topics))
+        Name.looked_up = 0
+        assert concerning(missing, frozenset()) == ()
+        assert [m.what for m in concerning(missing, {"t7", "other"})] == ["AlterConfigs on topic t7"]
+        assert Name.looked_up < MANY

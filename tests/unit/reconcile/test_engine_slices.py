@@ -100,6 +100,16 @@ class TestPauses:
         assert steps.done.count("look") == MANY
         assert max(map(len, steps.slices_of("look"))) <= 20
 
+    async def test_of_missing_permissions(self, steps):
+        """Those of at most 20 are looked up in one slice, and none is searched for among the others."""
+        operator = operator_with(MANY)
+        steps.note(rounds, "concerning", "permissions")
+        steps.note(Rebalance, "__eq__", "comparison")
+        await steps.of(operator.engine.tick())
+        assert steps.done.count("permissions") == MANY + 1  # and those of what others reassign
+        assert max(map(len, steps.slices_of("permissions"))) <= 20
+        assert "comparison" not in steps.done
+
     async def test_of_statuses(self, steps):
         """One status in each slice, of rebalances without a run."""
         operator = operator_with(MANY, execution={"suspend": True})

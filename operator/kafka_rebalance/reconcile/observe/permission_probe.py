@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
+from heapq import nsmallest
 from operator import attrgetter
 
 from kafka_rebalance.clock import Clock
@@ -25,7 +26,7 @@ _topic_of = attrgetter("topic")
 _MANY = 10_000
 """The number of replicas from which they are looked through in a thread: some 10 ms."""
 MAX_TOPICS = 1_000
-"""Of how many topics a probe asks at most: those of the first rebalances, by name."""
+"""Of how many topics of the rebalances a probe asks at most, and of how many hidden ones: the first by name."""
 
 
 class PermissionProbe:
@@ -61,6 +62,7 @@ class PermissionProbe:
         except RebalanceError as error:
             log.info("whether topics are hidden from us is not known: %s", error.message)
             return
+        hidden = frozenset(nsmallest(MAX_TOPICS, hidden))  # a server may show any number of them
         if hidden != self._hidden:
             self._hidden, self._asked_at = hidden, float("-inf")
 

@@ -3,9 +3,15 @@
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.fakes.stopped_clock import StoppedClock
 
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.reconcile.observe.permission_probe import ASK_AGAIN_SECONDS, hidden_topics
+from kafka_rebalance.reconcile.observe.permission_probe import (
+    ASK_AGAIN_SECONDS,
+    MAX_TOPICS,
+    PermissionProbe,
+    hidden_topics,
+)
 
 
 @pytest.fixture
@@ -47,6 +53,18 @@ class TestHidden:
         dirs = await kafka.log_dirs([1])
         kafka.delete("payroll")
         assert await hidden_topics(kafka, dirs, await kafka.describe_partitions()) == set()
+
+    async def test_a_server_shows_very_many(self):
+        """Of so many, the probe asks for some, and keeps no others."""
+        topics = [f"x{number:04}" for number in range(MAX_TOPICS + 5)]
+        kafka = KafkaInMemory([1], orders=[[1]], **{topic: [[1]] for topic in topics})
+        kafka.hidden = set(topics)
+        probe = PermissionProbe(kafka, StoppedClock())
+        await probe.compare(await kafka.log_dirs([1]), await kafka.describe_partitions())
+        await probe.look({"orders"})
+        (hidden,) = probe.missing
+        assert hidden.operation == "Describe"
+        assert sorted(hidden.topics) == topics[:MAX_TOPICS]
 
     async def test_log_dirs_that_may_not_be_read(self, kafka, operator):
         """Then it cannot be proved, and is said."""

@@ -18,7 +18,7 @@ from kafka_rebalance.reconcile.report.sampling_report import SamplingState, Stor
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 KAFKA_4_3 = KafkaVersion(30, 30)
 ALTER = MissingPermission("Alter", "Cluster", "no step can be submitted")
-HIDDEN = MissingPermission("Describe", "Topic", "plans do not see it", tuple("abcde"))
+HIDDEN = MissingPermission("Describe", "Topic", "plans do not see it", frozenset("abcde"))
 
 
 def status(
