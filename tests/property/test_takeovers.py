@@ -153,7 +153,7 @@ def test_what_takes_a_rollback_over_is_what_a_scan_finds(known, data):
         selected = {f"uid-{one.name}": one.selects for one in known}
         names = {uid: successor.name.rpartition("/")[2] for uid, successor in successors_of(views).chosen.items()}
         assert names == scanned_successors(known)
-        renamed = renamed_from(views, selected)
+        renamed = dict(renamed_from(views, selected))
         assert {uid: [old.uid for old in olds] for uid, olds in renamed.items()} == scanned_renamings(known)
         now = NOON + timedelta(minutes=data.draw(st.sampled_from([0, 6, 9])))
         for view in views:

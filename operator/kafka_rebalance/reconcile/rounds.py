@@ -49,9 +49,9 @@ from kafka_rebalance.reconcile.report.progress_tracking import advance_of
 from kafka_rebalance.reconcile.report.run_recorder import INLINE_STEPS, MAX_STEPS, RunRecorder
 from kafka_rebalance.reconcile.runs.opening import Runs
 from kafka_rebalance.reconcile.runs.plan_maker import PlanMaker
-from kafka_rebalance.reconcile.sending import Sending, opened_of
+from kafka_rebalance.reconcile.sending import Sending
 from kafka_rebalance.reconcile.state.pauses import with_pauses
-from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView, is_served
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView, is_served, opened_of
 from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 
@@ -118,9 +118,10 @@ class Rounds:
         members = ClusterState(self._cluster_id, info.brokers, version=info.version)
         sent, cluster, acting = False, members, list[Rebalance]()
         if running:
+            self._judges.begin_round()
             vitals, look = await self._observer.vitals(info), await self._observe(running, info)
             running = await self._judge_beforehand(running, look)
-            postponed = deleted_meanwhile(running)
+            postponed = set(deleted_meanwhile(running))
             running = await self._replan_for_edits(running)
             running, rebalances = ([r for r in some if r not in postponed] for some in (running, rebalances))
             running = acting = await self._decide(running, look, vitals)
@@ -131,7 +132,8 @@ class Rounds:
         await self.throttle.restore_finished(info, self.rebalances.values())
         await self._close(running, info, cluster, acting)
         self._recorder.keep_ended()
-        resting = [r for r in rebalances if r not in running or r.record.loaded_run is None]
+        reported = {r for r in running if r.record.loaded_run is not None}
+        resting = [r for r in rebalances if r not in reported]
         for r, in_time in self._statuses.in_turn("report", resting):
             await asyncio.sleep(0)  # each status is a slice of its own
             if is_served(r, self.rebalances):
@@ -245,9 +247,7 @@ class Rounds:
             successors, full = successors_of(rebalances)
             for r in rebalances:
                 r.assessment = replace(r.assessment, successor=successors.get(r.uid), full_successor=full.get(r.uid))
-            terminating = renamed_from(rebalances, selected)
             now = self._clock.now()
-            self._awaited = awaited_plans(rebalances, terminating, now)
             requests = place_requests(rebalances, selected, now, self._clock.monotonic())
             places = await computed(requests.places, many=requests.many)
             former = {to.uid: self.rebalances[uid].name for uid, to in successors.items() if uid in self.rebalances}
@@ -255,6 +255,9 @@ class Rounds:
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)
                 queue = behind(queue, former[rebalance.uid]) if rebalance.uid in former else queue
                 rebalance.assessment = replace(rebalance.assessment, queue=queue)
+            # After a pause, an edited one may want a plan whose partitions are not selected: the places come before.
+            terminating = {uid: olds async for uid, olds in with_pauses(renamed_from(rebalances, selected))}
+            self._awaited = awaited_plans(rebalances, terminating, now)
         await self._each(rebalances, "begin to plan", begin)
 
     async def _observe(self, running: list[Rebalance], info: ClusterInfo) -> Look:
@@ -299,6 +302,7 @@ class Rounds:
         many_in_dirs = moves_many_in_dirs(running)
 
         async def decide(rebalance: Rebalance) -> None:
+            await asyncio.sleep(0)  # each is a slice of its own
             rebalance.assessment = self._judges.in_direction(rebalance, direction_of(rebalance))
             if not many_in_dirs:  # they were judged beforehand
                 rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)

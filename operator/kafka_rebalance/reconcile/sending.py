@@ -33,7 +33,8 @@ from kafka_rebalance.reconcile.decide.step_orders import (
     unchanged_orders,
 )
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
-from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
+from kafka_rebalance.reconcile.state.pauses import with_pauses
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served, opened_of
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
@@ -42,11 +43,6 @@ log = logging.getLogger(__name__)
 
 _FURTHER_CALLS = 1
 """How many calls without a copy may follow the first one of a partition: after an election the leader is dropped."""
-
-
-def opened_of(rebalances: Mapping[str, Rebalance]) -> list[Rebalance]:
-    """Those with an open run."""
-    return [r for r in rebalances.values() if r.record.loaded_run is not None]
 
 
 class Sending:
@@ -119,10 +115,13 @@ class Sending:
         once, so they take no room from copies. Copies are chosen after that, and sent once throttled.
         """
         cluster, acting = look.observation.cluster, []
-        for rebalance in self._turns.of("cordon", running):
+        may_cordon = [r for r in self._rebalances.values() if r.record.open_run is not None]
+        async for rebalance in with_pauses(self._turns.of("cordon", running)):
+            if not is_served(rebalance, self._rebalances):
+                continue
             async with self._lifecycle.problems_of(rebalance, "cordon"):
                 alive = info.brokers.keys() - self._throttle.left_cordons
-                await self._cordons.keep(rebalance, alive, self._rebalances.values())
+                await self._cordons.keep(rebalance, alive, self._served(may_cordon))
             acting.append(rebalance)
         self._submitting.begin_round()
         for rebalance in running:
@@ -226,6 +225,7 @@ class Sending:
         look = replace(look, listed=None) if called else look
         look = await self._look_again(running, again, look)
         for rebalance in running:
+            await asyncio.sleep(0)  # each is a slice of its own
             self.judge(rebalance, look)
         await asyncio.sleep(0)  # to judge and to choose are two slices
         orders = await self._choose(running, look, copying=copying)
@@ -239,6 +239,7 @@ class Sending:
         """Read these partitions now, and judge by that."""
         look = await self._observer.look_again(look, tps)
         for rebalance in running:
+            await asyncio.sleep(0)  # each is a slice of its own
             direction = rebalance.assessment.judgement.direction or Direction.FORWARD
             rebalance.assessment = await self._judges.judged_beforehand(rebalance, direction, look)
             rebalance.assessment = self._judges.judged(rebalance, direction, look)

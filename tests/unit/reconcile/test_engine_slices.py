@@ -21,7 +21,7 @@ from kafka_rebalance.api.v1alpha1 import (
 )
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.reconcile import rounds
-from kafka_rebalance.reconcile.act import resources
+from kafka_rebalance.reconcile.act import cordoning, judges, resources
 from kafka_rebalance.reconcile.decide import queue_places
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.throttle import (
@@ -91,6 +91,10 @@ def operator_with(count, **spec):
     return operator
 
 
+def running_operator(count):
+    return operator_with(count, brokers={"decommission": [1]}, throttle={"unlimited": True})
+
+
 class TestPauses:
     async def test_of_what_is_done_for_each(self, steps):
         """A user may create thousands of resources: at most 20 of them are looked at in one slice."""
@@ -120,13 +124,37 @@ class TestPauses:
 
     async def test_of_rebalances_that_run(self, steps):
         """What has moved and the status are slices of their own, for each of them."""
-        operator = operator_with(5, brokers={"decommission": [1]}, throttle={"unlimited": True})
+        operator = running_operator(5)
         await operator.until_true(lambda: len(operator.kafka.flying) == 5)
         steps.note(rounds, "advance_of", "advance")
         steps.note(operator.engine._rounds._recorder, "follow", "follow")
         await steps.of(operator.engine.tick())
         assert (steps.done.count("advance"), steps.done.count("follow")) == (5, 5)
         assert steps.slices_of("advance", "follow") == [["advance"], ["follow"]] * 5
+
+    async def test_to_judge_each_that_runs(self, steps):
+        """Each may have hundreds of partitions, and all of them may look otherwise in each reading."""
+        operator = running_operator(5)
+        await operator.until_true(lambda: len(operator.kafka.flying) == 5)
+        steps.note(judges.Judges, "judged", "judge")
+        await steps.of(operator.engine.tick())
+        assert steps.done.count("judge") >= 10
+        assert max(map(len, steps.slices_of("judge"))) == 1
+
+    async def test_of_what_each_may_take_over(self, steps, monkeypatch):
+        """Each is compared with all rollbacks."""
+        operator = operator_with(MANY)
+        compare = rounds.renamed_from
+
+        def noted(*given):
+            for found in compare(*given):
+                steps.done.append("compare")
+                yield found
+
+        monkeypatch.setattr(rounds, "renamed_from", noted)
+        await steps.of(operator.engine.tick())
+        assert steps.done.count("compare") == MANY
+        assert max(map(len, steps.slices_of("compare"))) <= 20
 
     async def test_of_the_statuses_with_a_problem(self, steps):
         """When the cluster cannot be used, each resource says so."""
@@ -165,6 +193,43 @@ async def test_the_order_of_the_queue(monkeypatch, most, place):
     operator.apply(brokers={"decommission": [1]}, throttle={"unlimited": True})
     await operator.until("Succeeded")
     assert threads == {place}
+
+
+class Counted(dict):
+    """Counts how often all resources are gone through."""
+
+    gone_through = 0
+
+    def values(self):
+        self.gone_through += 1
+        return super().values()
+
+
+class TestRunning:
+    """Up to 200 of each namespace run, beside thousands of resources without a run."""
+
+    async def test_all_resources_are_not_gone_through_for_each(self):
+        """The number of times does not grow with the number of those that run."""
+        operator = running_operator(10)
+        await operator.until_true(lambda: len(operator.kafka.flying) == 10)
+        parts = (operator.engine._rounds._judges, operator.engine._rounds._sending)
+        for part in parts:
+            part._rebalances = Counted(operator.engine.rebalances)
+        await operator.engine.tick()
+        assert all(0 < part._rebalances.gone_through <= 2 for part in parts)
+
+    async def test_one_that_is_gone_before_its_turn_cordons_nothing(self, monkeypatch):
+        """It would never be uncordoned."""
+        operator, kept = running_operator(2), []
+        await operator.until_true(lambda: len(operator.kafka.flying) == 2)
+
+        async def keep(_cordons, rebalance, _alive, _others):
+            kept.append(rebalance.uid)
+            operator.engine.rebalances.pop("u-2", None)
+
+        monkeypatch.setattr(cordoning.Cordons, "keep", keep)
+        await operator.engine.tick()
+        assert kept == ["u-1"]
 
 
 def throttled_operator(count, *, override=None):

@@ -48,7 +48,7 @@ class Cordons:
     ) -> None:
         """Cordon the brokers being emptied, unless somebody has; remove cordons no longer wanted.
 
-        ``rebalances``: all of the cluster. The last one with an open run that wants a cordon removes it.
+        ``rebalances``: those of the cluster with an open run. The last one that wants a cordon removes it.
         Does nothing if Kafka does not support cordons, or if it is not known which brokers are to be emptied.
         """
         if rebalance.record.run is None or rebalance.record.loaded_run is None or end_unknown(rebalance):

@@ -3,7 +3,7 @@
 Replaces the moves of an open run when its direction changes; assessments are returned, ``reconcile.rounds`` sets them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -19,7 +19,7 @@ from kafka_rebalance.reconcile.decide.queue_places import ahead_of
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.judgement import JudgeInputs, Judgement
-from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served, opened_of
 from kafka_rebalance.reconcile.state.record import LoadedRun
 from kafka_rebalance.reconcile.state.round_thread import off_the_loop
 
@@ -39,6 +39,11 @@ class Judges:
         self._observer = observer
         self._rebalances = rebalances
         self._clock = clock
+        self._opened: Collection[Rebalance] = ()
+
+    def begin_round(self) -> None:
+        """Note which rebalances have an open run. Thousands may have none, and are not gone through for each run."""
+        self._opened = opened_of(self._rebalances)
 
     async def turn(self, rebalance: Rebalance) -> None:
         """Like ``in_direction``, but in a thread, for a large run whose direction has changed."""
@@ -92,8 +97,8 @@ class Judges:
 
     def _inputs(self, rebalance: Rebalance, run: LoadedRun, direction: Direction, look: Look) -> JudgeInputs:
         restarting = self._observer.members.away(rebalance.desired.spec.execution.broker_settle_seconds)
-        ahead = ahead_of(rebalance, self._rebalances.values())
-        others = [other for other in self._rebalances.values() if other is not rebalance]
+        others = [r for r in self._opened if r is not rebalance and is_served(r, self._rebalances)]
+        ahead = ahead_of(rebalance, others)
         return judge_inputs(rebalance, run, direction, look.observation, restarting, ahead, others)
 
 

@@ -90,7 +90,7 @@ def judge_inputs(
 ) -> JudgeInputs:
     """The inputs of the statuses of the run, in addition to its partitions.
 
-    ``ahead``: the rebalances whose turn it is; ``others``: all other rebalances of the cluster.
+    ``ahead``: the rebalances whose turn it is; ``others``: all other rebalances of the cluster with an open run.
     """
     return JudgeInputs(
         run=run,

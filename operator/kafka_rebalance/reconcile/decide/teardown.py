@@ -1,7 +1,7 @@
 """How a deletion ends: which resource takes over, and what prevents that everything is moved back. Pure."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -74,21 +74,19 @@ def uncounted_successors(rebalances: Collection[RebalanceView]) -> set[str]:
 
 def renamed_from(
     rebalances: Collection[RebalanceView], selected: Mapping[str, frozenset[TopicPartition]]
-) -> dict[str, list[RebalanceView]]:
-    """By uid, the rollbacks that each may take over if its plan moves what they move back: it may plan beside them.
+) -> Iterator[tuple[str, list[RebalanceView]]]:
+    """The uid of each, and the rollbacks that it may take over if its plan moves what they move back.
 
-    ``selected``: as for ``place_requests``.
+    It may plan beside them. ``selected``: as for ``place_requests``. A round pauses between those that this yields.
     """
-    sets = _PartitionSets()
+    sets, ending = _PartitionSets(), _rollbacks(rebalances)
 
     def may_take_over(new: RebalanceView, old: RebalanceView) -> bool:
         return _renamed(new.desired, old) and sets.moved_back(old) <= selected[new.desired.uid]
 
-    beginning = [new for new in rebalances if new.desired.uid in selected and _may_begin(new)]
-    beginning = [new for new in beginning if (new.record.handed_over or 0) < MOST_TAKEN_OVER]
-    ending = _rollbacks(rebalances)
-    found: dict[str, list[RebalanceView]] = {new.desired.uid: [] for new in rebalances}
-    return found | {new.desired.uid: [old for old in ending if may_take_over(new, old)] for new in beginning}
+    for new in rebalances:
+        begins = new.desired.uid in selected and _may_begin(new) and (new.record.handed_over or 0) < MOST_TAKEN_OVER
+        yield new.desired.uid, [old for old in ending if may_take_over(new, old)] if begins else []
 
 
 def _rollbacks(rebalances: Iterable[RebalanceView]) -> list[RebalanceView]:
@@ -102,7 +100,7 @@ def awaited_plans(
     """By uid of a rollback, the name of the resource whose plan it waits for before its first step: the first of these.
 
     It waits no longer than the time in which a new resource may be created after the deletion, so a rollback is never
-    blocked for long. ``renamed``: as returned by ``renamed_from``.
+    blocked for long. ``renamed``: what ``renamed_from`` yields, by uid.
     """
     found: dict[str, str] = {}
     for new in rebalances:

@@ -105,6 +105,11 @@ class Rebalance:
         return fields | ({"plan": self.record.plan_hash} if self.record.plan_hash else {})
 
 
+def opened_of(rebalances: Mapping[str, Rebalance]) -> list[Rebalance]:
+    """Those with an open run."""
+    return [r for r in rebalances.values() if r.record.loaded_run is not None]
+
+
 def is_served(rebalance: Rebalance, rebalances: Mapping[str, Rebalance]) -> bool:
     """Whether an engine with these rebalances, by uid, still has it. A watch event may take it away at any await.
 

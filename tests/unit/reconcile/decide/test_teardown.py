@@ -212,7 +212,7 @@ class TestFull:
     def test_it_does_not_plan_beside_the_rollback(self):
         """The rollback does not wait for its plan."""
         old, new = dying(0), recorded(resource("new"), handed_over=MOST_TAKEN_OVER)
-        assert renamed_from([old, new], {new.uid: frozenset([tp(0)])})[new.uid] == []
+        assert dict(renamed_from([old, new], {new.uid: frozenset([tp(0)])}))[new.uid] == []
 
     @pytest.mark.parametrize("given", [{"metadata": created(0)}, {"metadata": created(60), "takesOver": "old"}])
     def test_what_it_has_taken_over_is_counted_once(self, given):
@@ -229,9 +229,17 @@ class TestRenamed:
     @staticmethod
     def waits(old, new, minutes=0):
         selected = {new.desired.uid: frozenset(select(new.desired.spec, EVERYTHING))}
-        renamed = renamed_from([old, new], selected)
+        renamed = dict(renamed_from([old, new], selected))
         assert (renamed[new.desired.uid] == [old]) is bool(awaited_plans([old, new], renamed, NOON))
         return awaited_plans([old, new], renamed, NOON + timedelta(minutes=minutes)).get(old.uid, "")
+
+    def test_each_is_compared_when_it_is_asked_for(self, monkeypatch):
+        """A round pauses between them: there may be thousands, and 200 rollbacks."""
+        compared, news = [], [resource(name) for name in ("first", "second")]
+        monkeypatch.setattr(teardown, "_renamed", lambda new, _old: compared.append(new.metadata.name))
+        renamings = renamed_from([*news, dying(0)], {new.uid: frozenset([tp(0)]) for new in news})
+        assert (next(renamings), compared) == ((news[0].uid, []), ["first"])
+        assert (next(renamings), compared) == ((news[1].uid, []), ["first", "second"])
 
     def test_the_rollback_waits_for_the_plan(self):
         """Otherwise some partitions would be moved back only to be moved again."""
