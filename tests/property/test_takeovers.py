@@ -14,7 +14,7 @@ from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
-from kafka_rebalance.reconcile.decide.teardown import awaited_plans, renamed_from, successors_of
+from kafka_rebalance.reconcile.decide.teardown import awaited_plans, renamed_from, successors_of, uncounted_successors
 from kafka_rebalance.reconcile.state.assessment import Successor
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
@@ -119,6 +119,14 @@ def scanned_successors(known):
     return found
 
 
+def scanned_uncounted(known):
+    return {
+        f"uid-{new.name}"
+        for new in known
+        if new.may_begin and any(old.ending and (new.names(old) or new.may_be_renamed(old)) for old in known)
+    }
+
+
 def scanned_renamings(known):
     return {
         f"uid-{new.name}": [
@@ -153,6 +161,7 @@ def test_what_takes_a_rollback_over_is_what_a_scan_finds(known, data):
         selected = {f"uid-{one.name}": one.selects for one in known}
         names = {uid: successor.name.rpartition("/")[2] for uid, successor in successors_of(views).chosen.items()}
         assert names == scanned_successors(known)
+        assert uncounted_successors(views) == scanned_uncounted(known)
         renamed = dict(renamed_from(views, selected))
         assert {uid: [old.uid for old in olds] for uid, olds in renamed.items()} == scanned_renamings(known)
         now = NOON + timedelta(minutes=data.draw(st.sampled_from([0, 6, 9])))

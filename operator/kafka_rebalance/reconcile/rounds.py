@@ -243,19 +243,18 @@ class Rounds:
             await self._lifecycle.count_handed_over(rebalances)
             everything = await self._observer.everything()
             await self._selected.read(filter(may_plan, rebalances), everything)
-            selected = self._selected.of([r for r in rebalances if may_plan(r)], everything)
             successors, full = successors_of(rebalances)
-            for r in rebalances:
+            async for r in with_pauses(rebalances):
                 r.assessment = replace(r.assessment, successor=successors.get(r.uid), full_successor=full.get(r.uid))
-            now = self._clock.now()
+            # Without a pause between these: after an edit, what is not selected may want a plan.
+            selected, now = self._selected.of([r for r in rebalances if may_plan(r)], everything), self._clock.now()
             requests = place_requests(rebalances, selected, now, self._clock.monotonic())
             places = await computed(requests.places, many=requests.many)
             former = {to.uid: self.rebalances[uid].name for uid, to in successors.items() if uid in self.rebalances}
-            for rebalance in rebalances:
+            async for rebalance in with_pauses(rebalances):
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)
                 queue = behind(queue, former[rebalance.uid]) if rebalance.uid in former else queue
                 rebalance.assessment = replace(rebalance.assessment, queue=queue)
-            # After a pause, an edited one may want a plan whose partitions are not selected: the places come before.
             terminating = {uid: olds async for uid, olds in with_pauses(renamed_from(rebalances, selected))}
             self._awaited = awaited_plans(rebalances, terminating, now)
         await self._each(rebalances, "begin to plan", begin)

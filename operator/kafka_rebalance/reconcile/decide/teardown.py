@@ -1,9 +1,10 @@
 """How a deletion ends: which resource takes over, and what prevents that everything is moved back. Pure."""
 
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from kafka_rebalance.api.execution_spec import DeletionPolicy
@@ -21,6 +22,7 @@ from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
 _RENAMED_WITHIN = timedelta(minutes=5)
 """Between the deletion under the old name and the creation under the new one, whichever comes first."""
+_NEVER = datetime.max.replace(tzinfo=UTC)
 MOST_TAKEN_OVER = 10
 """Runs that one resource takes over before it begins. Plan and origins of each, of several MB, are kept until then."""
 _CANCEL_TIME = timedelta(minutes=2)
@@ -48,12 +50,18 @@ def successors_of(rebalances: Collection[RebalanceView]) -> Successors:
     taken = Counter({new.desired.uid: new.record.handed_over or 0 for new in rebalances})
     ending = _rollbacks(rebalances)
     beginning = [new for new in rebalances if _may_begin(new)] if ending else []
+    planned = [new for new in beginning if new.record.loaded_run is not None]
+    by_uid = {new.desired.uid: new for new in beginning}
+    naming = defaultdict[tuple[str, str], list[RebalanceView]](list)
+    for new in beginning:
+        naming[new.desired.metadata.namespace, new.desired.spec.takes_over or ""].append(new)
     # Those with a successor first: they keep it.
     for old in sorted(ending, key=lambda old: old.assessment.successor is None):
         chosen = old.assessment.successor
-        able = [new for new in beginning if _names(new, old) or _moves_the_same(new, old, sets)]
+        able = [new for new in planned if _moves_the_same(new, old, sets)]
+        able += naming.get((old.desired.metadata.namespace, old.desired.metadata.name), [])
         # What a cancellation has left in place does not change the choice.
-        able += [new for new in beginning if chosen is not None and new.desired.uid == chosen.uid]
+        able += [by_uid[chosen.uid]] if chosen is not None and chosen.uid in by_uid else []
         with_room = [new for new in able if taken[new.desired.uid] < MOST_TAKEN_OVER]
         if able:
             first = min(with_room or able, key=lambda new: (not _names(new, old), new.desired.age_key)).desired
@@ -64,10 +72,22 @@ def successors_of(rebalances: Collection[RebalanceView]) -> Successors:
 
 def uncounted_successors(rebalances: Collection[RebalanceView]) -> set[str]:
     """The uids of those that may take over a rollback, if it is not known how many runs they have taken over."""
-    ending = _rollbacks(rebalances)
+    named, deleted = set[tuple[str, str]](), defaultdict[str, list[RebalanceView]](list)
+    for old in sorted(_rollbacks(rebalances), key=_deleted_at):
+        named.add((old.desired.metadata.namespace, old.desired.metadata.name))
+        if old.desired.spec.deletion_policy is DeletionPolicy.ROLLBACK:
+            deleted[old.desired.metadata.namespace].append(old)
+
+    def renamed(new: Desired) -> bool:
+        if new.metadata.creation_timestamp is None or new.metadata.namespace not in deleted:
+            return False
+        olds, since = deleted[new.metadata.namespace], new.metadata.creation_timestamp - _RENAMED_WITHIN
+        first = bisect_left(olds, since, key=_deleted_at)
+        return first < len(olds) and _renamed(new, olds[first])
 
     def may_take_over(new: RebalanceView) -> bool:
-        return _may_begin(new) and any(_names(new, old) or _renamed(new.desired, old) for old in ending)
+        names = (new.desired.metadata.namespace, new.desired.spec.takes_over or "")
+        return _may_begin(new) and (names in named or renamed(new.desired))
 
     return {new.desired.uid for new in rebalances if new.record.handed_over is None and may_take_over(new)}
 
@@ -92,6 +112,10 @@ def renamed_from(
 def _rollbacks(rebalances: Iterable[RebalanceView]) -> list[RebalanceView]:
     """Those that are being deleted with an open run. Usually there are few: each is compared with all others."""
     return [old for old in rebalances if old.desired.deleting and old.record.loaded_run is not None]
+
+
+def _deleted_at(old: RebalanceView) -> datetime:
+    return old.desired.metadata.deletion_timestamp or _NEVER
 
 
 def awaited_plans(

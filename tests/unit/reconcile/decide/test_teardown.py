@@ -223,6 +223,22 @@ class TestFull:
         assert not uncounted_successors([old, recorded(new, handed_over=0), later])
 
 
+class TestMany:
+    """A user may create thousands of resources, and delete 200 that run."""
+
+    @pytest.mark.parametrize("find", [successors_of, uncounted_successors])
+    @pytest.mark.parametrize("minutes", [60, 600])
+    def test_not_every_one_is_compared_with_every_rollback(self, monkeypatch, find, minutes):
+        compared = []
+        for name in ("_names", "_renamed"):
+            compare = getattr(teardown, name)
+            monkeypatch.setattr(teardown, name, lambda new, old, call=compare: compared.append(old) or call(new, old))
+        olds = [dying(0, name=f"old-{number}") for number in range(10)]
+        news = [resource(f"new-{number}", metadata=created(minutes)) for number in range(10)]
+        find([*olds, *news])
+        assert len(compared) <= 10
+
+
 class TestRenamed:
     """A new resource is planned during the rollback, as if that had ended: its plan decides whether it takes over."""
 
