@@ -21,7 +21,7 @@ from typing import Any
 from kafka_rebalance.kube.api_errors import Conflict, NotFound, StoredStateCorrupt
 from kafka_rebalance.kube.client import COMPONENT
 from kafka_rebalance.kube.objects import Json, KubeObjects
-from kafka_rebalance.kube.ordered_writes import OrderedWrites
+from kafka_rebalance.kube.ordered_writes import OrderedWrites, marked
 
 SHARD_BYTES = 900 * 1024
 """The API server accepts 1 MiB of decoded data per ConfigMap; names and labels need some of it."""
@@ -239,7 +239,7 @@ class BlobStore:
             return
         index["metadata"]["resourceVersion"] = expected
         try:
-            await self._kube.replace_config_map(name, index)
+            await self._kube.replace_config_map(name, marked(index))
         except NotFound:
             raise Conflict(f"ConfigMap {self._kube.namespace}/{name} was deleted meanwhile") from None
 

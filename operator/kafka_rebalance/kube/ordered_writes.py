@@ -29,7 +29,7 @@ class OrderedWrites:
         ``check`` is called when it is known which version will be replaced; nothing is written if it raises.
         """
         name = body["metadata"]["name"]
-        body = _marked(body)
+        body = marked(body)
         version = self._versions.pop(name, None) or await self._present_version(name)
         check()
         if version is None:
@@ -50,7 +50,7 @@ class OrderedWrites:
         name = found["metadata"]["name"]
         self._versions.pop(name, None)
         with contextlib.suppress(NotFound):
-            await self._kube.replace_config_map(name, _marked(found))
+            await self._kube.replace_config_map(name, marked(found))
 
     async def delete(self, name: str) -> None:
         """Delete that version. Conflict if something else was written meanwhile; no error if there is none."""
@@ -72,6 +72,7 @@ class OrderedWrites:
         return version
 
 
-def _marked(body: Json) -> Json:
+def marked(body: Json) -> Json:
+    """With the mark of a new write, so that the API server gives it a version of its own."""
     annotations = {**body["metadata"].get("annotations", {}), _WRITE: secrets.token_hex(8)}
     return {**body, "metadata": {**body["metadata"], "annotations": annotations}}

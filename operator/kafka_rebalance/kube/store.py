@@ -163,10 +163,14 @@ class OriginStore(_ResourceStore):
             if (row := _to_record(origin, before)) is not None:
                 latest[row.tp] = row
                 new.append(row)
-        if new:
+        if new or (log.version and name not in self._written):
             log = await self._write(uid, run_id, log, new)
         self._remember(name, log)
         return log.recorded
+
+    def is_written(self, uid: str, run_id: str) -> bool:
+        """Whether this process has written the record, as ``append`` does: no late request of another replaces it."""
+        return self._blobs.name(uid, run_id) in self._written
 
     async def give_up(self, uid: str, run_id: str, gone: Mapping[Origin, Origin | None]) -> None:
         """Strike these origins off the record: nothing was sent. Each has what counts instead; None: nothing does.

@@ -1,14 +1,17 @@
 """Between the record of an origin and the first call, others may move the partition, and the operator may be killed."""
 
+import copy
 from dataclasses import replace
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.mortal_disk import Died
 from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.unit.reconcile.origin_runs import FAST, ONE, OTHERS, deleted, undone
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import AlterCode
+from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.store import OriginStore
 from kafka_rebalance.model.topology import TopicPartition
 
@@ -258,6 +261,37 @@ class TestRefusedFirstCall:
         await deleted(operator)
         assert kafka.lists("t") == [[2, 1]]
         assert kafka.altered == []
+
+    @pytest.mark.parametrize(("was", "target", "slow"), [([1, 2], [2, 1], set()), ([1], [2], {2})])
+    async def test_a_late_write_of_a_killed_operator_strikes_nothing_off(self, was, target, slow):
+        """Its successor has sent the call, and Kafka has carried it out: the rollback leads back."""
+        kafka = KafkaInMemory((1, 2, 3), t=[was])
+        answers, asked = ["refused"], []
+        permit = self.refuse(kafka, answers)
+        operator = OperatorInMemory(kafka)
+        replace_config_map = operator.kube.replace_config_map
+
+        async def killed(name, body):
+            if name.startswith("origins") and not answers:
+                asked.append((name, copy.deepcopy(body)))
+                raise Died
+            return await replace_config_map(name, body)
+
+        operator.kube.replace_config_map = killed
+        operator.assign(("t", 0, target), throttle=FAST)
+        with pytest.raises(Died):
+            await operator.until_true(lambda: False)
+        operator.kube.replace_config_map = replace_config_map
+        permit()
+        kafka.slow = slow
+        operator.restart()
+        await operator.until_true(lambda: bool(kafka.altered))
+        with pytest.raises(Conflict):
+            await replace_config_map(*asked[0])
+        operator.restart()
+        kafka.slow = set()
+        await deleted(operator)
+        assert kafka.lists("t") == [was]
 
     async def test_the_last_success_can_be_undone(self, kafka):
         """The edit after it has changed nothing, though the answer to its first call was lost."""

@@ -44,6 +44,8 @@ class OriginRecords:
         """
         calls = {**dict.fromkeys(orders.cancels, ()), **orders.alters}
         calls |= {tp: cluster.partitions[tp].replicas for tp in orders.elections}
+        if calls and not await self._stay_on_record(rebalance):
+            return Orders()
         found = {tp: (_recorded(rebalance, tp, cluster), cluster.partitions[tp]) for tp in calls}
         due = {tp: row for tp, call in calls.items() if (row := _due(*found[tp], call)) is not None}
         late = self._lifecycle.late_call_possible(rebalance)
@@ -86,6 +88,8 @@ class OriginRecords:
         shows that the run does not change the replica lists, so a later change of their order by another tool is not
         undone.
         """
+        if asks and not await self._stay_on_record(rebalance):
+            return frozenset()
         states = {tp: cluster.partitions[tp] for tp, _ in asks if tp in cluster.partitions}
         before = {tp: _recorded(rebalance, tp, cluster) for tp in states}
         rows = dict[TopicPartition, Origin]()
@@ -113,6 +117,19 @@ class OriginRecords:
             and (key not in log_dirs or found.log_dirs is None or key[1] in dict(found.log_dirs))
         )
 
+    async def _stay_on_record(self, rebalance: Rebalance) -> bool:
+        """Whether what is on record stays there; after a restart it is written once more before anything is sent.
+
+        The API server may still carry out the request by which an earlier process has given up an origin.
+        """
+        run, stored = rebalance.record.run, self._stores.origins
+        if run is None or not rebalance.record.origins or stored.is_written(rebalance.uid, run.run_id):
+            return True
+        async with self._lifecycle.problems_of(rebalance, _STAGE):
+            origins = await stored.append(rebalance.uid, run.run_id, ())
+            rebalance.record = replace(rebalance.record, origins=origins)
+        return stored.is_written(rebalance.uid, run.run_id)
+
     async def give_up(self, rebalance: Rebalance, refused: Collection[TopicPartition]) -> None:
         """Give up the origins of partitions whose first order Kafka has just refused, or which were not sent it.
 
@@ -122,7 +139,7 @@ class OriginRecords:
         for tp in new.keys() & refused:
             if (row := rebalance.record.origins.get(tp)) is not None:
                 instead = replace(row, first_call=row.replicas)
-                gone[row] = instead if row.log_dirs or not new[tp] else None
+                gone[row] = instead if row.log_dirs != () or not new[tp] else None
         await self._strike_off(rebalance, gone)
 
     async def give_up_log_dirs(self, rebalance: Rebalance, refused: Collection[ReplicaKey]) -> None:
