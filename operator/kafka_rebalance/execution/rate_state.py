@@ -169,11 +169,6 @@ def row_to_write(
     return replace(row, intended=rate)
 
 
-def rates_never_set(state: RateState, value: int | None, row: RateRecord, now: float) -> frozenset[int]:
-    """The rates on record that are not set, if no write of ours can take effect any more. ``value``: as just read."""
-    return row.possibly_ours - {value} if _is_over(state, now) else frozenset()
-
-
 def _read_claimed(
     state: RateState, value: int | None, row: RateRecord, asked: Mapping[str, RequestedRate]
 ) -> Transition:
@@ -210,16 +205,12 @@ def _read_claimed(
 
 def _read_unclaimed(state: RateState, read: RateRead, now: float) -> RateAction:
     """The rate is to be restored, unless somebody else has set it, and until no write of ours can arrive any more."""
-    over = _is_over(state, now)
+    if state.phase is RatePhase.RESTORED:
+        over = True
+    else:
+        over = state.rate is None and now - state.answered_again_at >= LATE_SECONDS
     if read.value == read.row.value_when_restored:
         return RateAction.FORGET if over else RateAction.RESTORE
     if read.value in read.row.possibly_ours:
         return RateAction.RESTORE
     return RateAction.FORGET if over or state.rate is not None else RateAction.WAIT
-
-
-def _is_over(state: RateState, now: float) -> bool:
-    """Whether no write of ours can take effect any more."""
-    if state.phase is RatePhase.RESTORED:
-        return True
-    return state.rate is None and now - state.answered_again_at >= LATE_SECONDS

@@ -16,7 +16,6 @@ from kafka_rebalance.execution.rate_state import (
     RateUnread,
     RateWritten,
     Transition,
-    rates_never_set,
     row_to_write,
     transition,
 )
@@ -267,17 +266,3 @@ class TestRowToWrite:
         assert row_to_write(row, 10, UNKNOWN, ASKED, ASKED).intended == 10
         lifted = row_to_write(row, 51, UNKNOWN, {"a": RequestedRate(51)}, {"a"})
         assert (lifted.brake, lifted.intended) == (None, 51)
-
-
-class TestNeverSet:
-    @pytest.mark.parametrize(("value", "never"), [(None, {20, 50}), (50, {20}), (7, {20, 50})])
-    def test_what_is_not_there(self, value, never):
-        """Once no write of ours can take effect any more."""
-        assert rates_never_set(UNKNOWN, value, ROW, LATE_SECONDS) == never
-        assert rates_never_set(UNKNOWN, value, ROW, LATE_SECONDS - 1) == frozenset()
-        assert rates_never_set(replace(UNKNOWN, answered_again_at=SILENT), value, ROW, NOW) == frozenset()
-
-    @pytest.mark.parametrize("state", [WRITTEN, IN_PLACE])
-    def test_what_is_set_for_all_we_know(self, state):
-        """A reading may be late."""
-        assert rates_never_set(state, None, ROW, NOW) == frozenset()

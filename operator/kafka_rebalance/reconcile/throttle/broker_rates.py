@@ -18,7 +18,6 @@ from kafka_rebalance.execution.rate_state import (
     RateUnread,
     RateWritten,
     Transition,
-    rates_never_set,
     row_to_write,
     transition,
 )
@@ -247,26 +246,15 @@ class BrokerRates:
         return found
 
     async def _take_readings(self, read: Mapping[RateKey, int | None]) -> None:
-        """Save what readings say first: an emergency brake that is only in memory would be written over.
-
-        Rates that are not permitted, and that no earlier call can set any more, are struck off unless they are there.
-        """
+        """Save what readings say first: an emergency brake that is only in memory would be written over."""
         now, rows = self._monotonic(), self._cache.ledger.brokers
         found = {
             key: transition(self._state(key), RateRead(value, rows[key[0]][key[1]], self._wanted.asked(*key)), now)
             for key, value in read.items()
         }
-        changed = {key: step.row for key, step in found.items() if step.row is not None}
-        never_set = {
-            key: rates_never_set(step.state, read[key], rows[key[0]][key[1]], now)
-            for key, step in found.items()
-            if key[0] in self._not_allowed
-        }
         # In one write: a server may show other rates of all brokers each time.
-        if changed or any(never_set.values()):
-            await self._cache.save(strike_unset_rates(with_rates(self._cache.ledger, changed), never_set))
-            # What is there before us is read again before it is recorded again.
-            self._due -= {broker for broker, name in never_set if self._cache.ledger.rate(broker, name) is None}
+        if changed := {key: step.row for key, step in found.items() if step.row is not None}:
+            await self._cache.save(with_rates(self._cache.ledger, changed))
         for (broker, name), step in found.items():
             value = read[broker, name]
             self._states[broker, name] = step.state

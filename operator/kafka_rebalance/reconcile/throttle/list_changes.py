@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kafka_rebalance.execution.list_budget import LONGEST_BYTES, ListKey, StoredList, batches
 from kafka_rebalance.execution.list_state import LateAppend
-from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, KafkaAdmin, is_denied, is_silent
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, KafkaAdmin, is_silent
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
 
 Changes = Mapping[str, Sequence[ConfigChange]]
@@ -72,5 +72,5 @@ class ListChanges:
     def _note(self, topic: str, wanted: Sequence[ConfigChange], problem: str | None) -> None:
         silent = problem is not None and (problem == _NO_ANSWER or is_silent(problem))
         appends = any(change.op is ConfigOp.APPEND for change in wanted)
-        if (appends and problem is not None and not is_denied(problem)) or (not silent and self.is_unanswered(topic)):
+        if (appends and problem is not None) or (not silent and self.is_unanswered(topic)):
             self._late_appends[topic] = LateAppend() if silent else LateAppend(self._monotonic())

@@ -44,16 +44,11 @@ _DELETED_AFTER_READINGS = 5
 
 
 class _Taken(NamedTuple):
-    """What the reading of one list says.
-
-    ``never_listed``: entries that are not permitted, and that no append can list any more. ``left``: what is to be
-    restored from now on; None: the same as before.
-    """
+    """What the reading of one list says. ``left``: what is to be restored from now on; None: the same as before."""
 
     state: ListState
     gone: frozenset[str]
     struck: frozenset[str]
-    never_listed: frozenset[str]
     left: Before | None
 
 
@@ -292,26 +287,21 @@ class TopicLists:
         topic, name = key
         entries = self._readings.entries_of(topic, name)
         state, gone = self._state(key).after_reading(entries, wanted)
-        late, never_listed = self._changes.may_append_late(topic), frozenset[str]()
-        state, struck = state.after_confirming(entries, late=late)
-        if self._backoff.has_failed(topic) and not late and WILDCARD not in entries:
-            never_listed = self._cache.ledger.listed(topic, name) - entries - state.listed
+        state, struck = state.after_confirming(entries, late=self._changes.may_append_late(topic))
         before = self._cache.ledger.topics.get(topic, {}).get(name)
         dynamic = read.source is ConfigSource.DYNAMIC_TOPIC
         left = None
         if gone and before is not None and (not dynamic or before.value == WILDCARD):
             # Somebody deleted the whole list, or the wildcard: what is left is what to restore in the end.
             left = Before(read.value if dynamic else None, dynamic)
-        return _Taken(state, gone, struck, never_listed, None if left == before else left)
+        return _Taken(state, gone, struck, None if left == before else left)
 
     async def _note_readings(self, taken: Mapping[ListKey, _Taken]) -> None:
         if struck := {key: row.struck for key, row in taken.items() if row.struck}:
             self._cache.strike(strike_entries(self._cache.ledger, struck))
         # In one write: a server may show all lists without our entries at once.
-        left = {key: row.left for key, row in taken.items() if row.left is not None}
-        never_listed = {key: row.never_listed for key, row in taken.items() if row.never_listed}
-        if left or never_listed:
-            await self._cache.save(with_lists(strike_entries(self._cache.ledger, never_listed), left))
+        if left := {key: row.left for key, row in taken.items() if row.left is not None}:
+            await self._cache.save(with_lists(self._cache.ledger, left))
         for (topic, name), row in taken.items():
             if row.gone:
                 self._reverts.note(self._monotonic(), f"topic {topic}: {len(row.gone)} entries of {name} were removed")

@@ -4,11 +4,9 @@ import contextlib
 from dataclasses import replace
 
 import pytest
-from tests.fakes.configs_in_memory import Killed
-from tests.fakes.throttled_cluster import ALIVE, LATE_TICKS, ONE, TWO, Cluster, claim, sides
+from tests.fakes.throttled_cluster import LATE_TICKS, ONE, TWO, Cluster, claim, sides
 
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.execution.ledger_json import ledger_from_json
 from kafka_rebalance.execution.reassignment_throttle import (
     FOLLOWER_LIST,
     FOLLOWER_RATE,
@@ -202,73 +200,3 @@ class TestRemovals:
         cluster.tick(more)
         assert cluster.kafka.values["t", FOLLOWER_LIST] == "0:2,1:2"
         assert cluster.kafka.values["t", LEADER_LIST] == "0:1,1:1"
-
-
-class TestNotPermittedAfterACallWithoutAnAnswer:
-    """The first call may be executed late, so what it sets stays on record while that is possible, or if it is there.
-
-    Nothing else does: another owner of the cluster, with other rights, would remove what others have set since.
-    """
-
-    def answer(self, cluster, code):
-        """What all brokers and the topic answer to changes; empty: the changes are made."""
-        carry_out = type(cluster.kafka)._apply
-        cluster.kafka.refusing, cluster.kafka.refusal = set(ALIVE) if code else set(), code
-        cluster.kafka._apply = lambda where, operations: code or carry_out(cluster.kafka, where, operations)
-
-    @pytest.fixture(params=["lost", "killed"])
-    def denied(self, request, cluster):
-        self.answer(cluster, "_TIMED_OUT")
-        if request.param == "killed":
-            cluster.kafka.calls_left = 2
-            with pytest.raises(Killed):
-                cluster.tick(claim())
-            cluster.kafka.calls_left = None
-            cluster.restart()
-        else:
-            cluster.tick(claim())
-        self.answer(cluster, "CLUSTER_AUTHORIZATION_FAILED: no")
-        cluster.ticks(claim())
-        return cluster
-
-    def test_what_is_not_there_is_struck_off(self, denied):
-        """As soon as no call can be late any more; the claim still waits for the right."""
-        recorded = ledger_from_json(denied.records.kept)
-        assert recorded.rate(ONE, LEADER_RATE).possibly_ours == {50}
-        assert recorded.listed("t", LEADER_LIST) == {"0:1"}
-        for _ in range(LATE_TICKS):
-            assert denied.tick(claim()) == {("t", "0:1"), ("t", "0:2")}
-        recorded = ledger_from_json(denied.records.kept)
-        assert not recorded.brokers
-        assert not any(recorded.listed("t", name) for name in (LEADER_LIST, FOLLOWER_LIST))
-        theirs = {(ONE, LEADER_RATE): "50", (TWO, FOLLOWER_RATE): "40", ("t", LEADER_LIST): "0:1"}
-        denied.kafka.values |= theirs
-        self.answer(denied, "")
-        denied.restart()
-        denied.ticks({}, count=LATE_TICKS)
-        assert denied.kafka.values == theirs
-        assert denied.keeper.ledger_empty
-
-    def test_what_is_there_stays_on_record(self, denied):
-        """The first call is executed after all."""
-        denied.kafka.values |= {(ONE, LEADER_RATE): "50", ("t", FOLLOWER_LIST): "0:2"}
-        denied.ticks(claim(), count=LATE_TICKS)
-        recorded = ledger_from_json(denied.records.kept)
-        assert {broker: set(names) for broker, names in recorded.brokers.items()} == {ONE: {LEADER_RATE}}
-        assert (recorded.listed("t", LEADER_LIST), recorded.listed("t", FOLLOWER_LIST)) == (frozenset(), {"0:2"})
-        self.answer(denied, "")
-        denied.restart()
-        denied.ticks({}, count=LATE_TICKS)
-        assert denied.kafka.values == {}
-        assert denied.keeper.ledger_empty
-
-    def test_what_others_set_meanwhile_is_there_before_us(self, denied):
-        """It counts when the right is there, and is restored."""
-        denied.ticks(claim(), count=LATE_TICKS)
-        denied.kafka.values[ONE, LEADER_RATE] = "300"
-        denied.ticks(claim())
-        self.answer(denied, "")
-        denied.ticks(claim(), count=LATE_TICKS)
-        assert denied.kafka.rates(ONE) == ("350", "40")
-        denied.ticks({}, count=LATE_TICKS)
-        assert denied.kafka.values == {(ONE, LEADER_RATE): "300"}
