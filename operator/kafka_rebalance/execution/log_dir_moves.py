@@ -158,7 +158,7 @@ def _is_ours(move: LogDirMove, future: str, direction: Direction, origin: Origin
     if (left := dict(origin.log_dirs).get(move.broker)) is not None:
         return future in {move.after, left}
     # It came back with a reassignment of the run, to another log dir than the one that the broker was told.
-    return move.after is None and direction is not Direction.FORWARD and future == move.origin
+    return None in {move.before, move.after} and direction is not Direction.FORWARD and future == move.origin
 
 
 def _judge_as_placed(

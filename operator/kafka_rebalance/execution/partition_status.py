@@ -6,7 +6,7 @@ null, new copies are made before old ones are dropped, and only the call before 
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from kafka_rebalance.execution import steps
@@ -82,6 +82,7 @@ class PartitionStatus:
     flight is to be cancelled. ``started``: a step may have been sent: it is in flight, or the list is not the one it
     started from. ``leader_movement``: the step counts towards KIP-435's L. ``pausable``: a pause holds it back, see
     ``under_pause``. ``to_rest``: the call that a pause leaves instead, for a partition above its replication factor.
+    ``by_others``: others have made the list what it is, so that a pause leaves it.
     """
 
     phase: MovePhase
@@ -94,6 +95,7 @@ class PartitionStatus:
     leader_movement: bool = False
     pausable: bool = field(default=False, compare=False)
     to_rest: steps.Alter | None = None
+    by_others: bool = False
 
     def under_pause(self) -> "PartitionStatus":
         """The status while no new step is started: only a call that leads to a rest point is left."""
@@ -243,7 +245,8 @@ def _judge_at_rest(
     move: PartitionMove, state: PartitionState, seen: Observation, direction: Direction, parallel_replicas: int
 ) -> PartitionStatus:
     if direction is Direction.FORWARD:
-        return _judge_next_step(move, state, seen, direction, move.target, parallel_replicas)
+        status = _judge_next_step(move, state, seen, direction, move.target, parallel_replicas)
+        return replace(status, by_others=True) if _is_by_others(move, state) else status
     goal = rollback_target(
         move.origin,
         move.target,

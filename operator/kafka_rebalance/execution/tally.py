@@ -232,7 +232,8 @@ def _share_of(
     else:
         held, leader = state.replicas, state.leader
         in_sync = sum(b in held and b in state.isr for b in new)
-        others = left_alone or (status is not None and status.reason == Reason.FOREIGN_REASSIGNMENT)
+        foreign = status is not None and (status.by_others or status.reason == Reason.FOREIGN_REASSIGNMENT)
+        others = left_alone or foreign
         above = not others and not state.in_flight and len(held) > max(len(start), len(goal))
     copying = tuple(b for b in new if state is not None and b in held and b not in state.isr)
     ended = left_alone or phase is MovePhase.DONE

@@ -106,6 +106,12 @@ class TestJudge:
         """The broker has forgotten where to place it. No log dir is recorded before it is moved to its former one."""
         assert judged(LEAVES, C, A, direction, origin=SENT).phase is phase
 
+    @pytest.mark.parametrize(("direction", "phase"), [(ROLLBACK, MovePhase.IN_FLIGHT), (REVERT, MovePhase.READY)])
+    def test_a_replica_that_a_later_plan_has_brought_back_elsewhere(self, direction, phase):
+        """An earlier plan had taken it off the broker: it was told the new log dir, so the old one is not on record."""
+        back = LogDirMove(TP, ONE, None, B, A, 100)
+        assert judged(back, B, A, direction, origin=SENT).phase is phase
+
     def test_what_is_to_be_throttled(self):
         statuses = LogDirStatuses(FORWARD, {MOVE.key: judged(MOVE, A)})
         assert statuses.to_throttle == {ONE}

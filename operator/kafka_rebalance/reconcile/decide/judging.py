@@ -72,7 +72,7 @@ def exempt_from_health_gate(
     notable = rebalance.assessment.statuses.notable
     for tp in notable.keys() & unhealthy.keys():
         status, state, move = notable[tp], partitions.get(tp), run.move_of.get(tp)
-        if not status.started or status.phase not in _UNSETTLED or state is None or move is None:
+        if not status.started or status.by_others or status.phase not in _UNSETTLED or state is None or move is None:
             continue
         if state.in_flight or len(state.replicas) > max(len(move.origin), len(move.target)):
             yield tp
