@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from kafka_rebalance.execution import steps
 from kafka_rebalance.execution.cancellation import why_not_cancel
+from kafka_rebalance.execution.copies_in_flight import what_a_copy_lacks
 from kafka_rebalance.execution.first_call import carried_out
 from kafka_rebalance.execution.rollback import Skip, rollback_target
 from kafka_rebalance.model.bulk import made_in_bulk
@@ -210,7 +211,7 @@ def _judge_in_flight(
     if adding <= set(goal) and not state.wedged and not hopeless and direction is not Direction.REVERT:
         step = tuple(b for b in state.replicas if b not in state.removing)
         leads_away = bool(state.leader is not None and step[:1] != (state.leader,))
-        reason, message = _what_the_copy_lacks(state, seen)
+        reason, message = what_a_copy_lacks(state, seen.cluster.brokers)
         return PartitionStatus(
             MovePhase.IN_FLIGHT, reason, message, step=step, started=True, leader_movement=leads_away
         )
@@ -223,22 +224,6 @@ def _judge_in_flight(
     # Forward, it is a way back of ours, which may end during a pause, or others move the partition back.
     pausable = direction is Direction.FORWARD and not state.wedged
     return PartitionStatus(MovePhase.READY, Reason.CANCELLING, cancel=True, started=True, pausable=pausable)
-
-
-def _what_the_copy_lacks(state: PartitionState, seen: Observation) -> tuple[str, str]:
-    """Reason and message why a copy in flight makes no progress; empty if nothing is missing."""
-    if state.leader is None:
-        message = "the partition has no leader to copy from; the copy continues when one of its replicas returns"
-        return Reason.NO_LEADER, message
-    away = [b for b in state.adding if b not in seen.cluster.brokers]
-    if away:
-        message = f"the copy goes to broker {away[0]}, which is not registered or is fenced; it continues on its return"
-        return Reason.TARGET_BROKER_UNAVAILABLE, message
-    late = [b for b in state.replicas if b not in state.isr and b not in state.removing]
-    if late and state.isr.issuperset(state.adding):
-        message = f"the new copy is in sync; Kafka ends the step when broker {late[0]}, which stays, is in sync too"
-        return Reason.REPLICA_NOT_IN_SYNC, message
-    return "", ""
 
 
 def _judge_at_rest(
