@@ -33,7 +33,7 @@ async def permission_findings(admin: KafkaReader) -> list[Finding]:
             fields={
                 "operation": missing.operation,
                 "resource": missing.resource,
-                "topics": list(missing.topics),
+                "topics": sorted(missing.topics),
                 "costs": missing.costs,
             },
         )
