@@ -252,8 +252,7 @@ class TestOrigins:
     def test_a_partition_is_judged_with_the_origin_of_now(self):
         """A pause drops the replicas above the replication factor only where the run has sent something."""
         mine, now = judged_before(), seen(partition(0, 1, 2, 3), partition(1, 1, 2, 3))
-        origin = Origin(tp(0), "", replicas_of(1, 2), BrokerId(1))
-        recorded(mine, origins={origin.tp: origin})
+        recorded(mine, origins={tp(0): Origin(tp(0), "", replicas_of(1, 2), BrokerId(1))})
         found(mine, step_block=StepBlock(Reason.SUSPENDED, "suspended"))
         judged(mine, now, {tp(0), tp(1)})
         assert phases(mine) == [MovePhase.READY, MovePhase.WAITING]

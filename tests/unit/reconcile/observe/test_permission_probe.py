@@ -55,7 +55,7 @@ class TestHidden:
         assert await hidden_topics(kafka, dirs, await kafka.describe_partitions()) == set()
 
     async def test_a_server_shows_very_many(self):
-        """Of so many, the probe asks for some, and keeps no others."""
+        """The probe asks for the first ``MAX_TOPICS`` of them, and keeps only those."""
         topics = [f"x{number:04}" for number in range(MAX_TOPICS + 5)]
         kafka = KafkaInMemory([1], orders=[[1]], **{topic: [[1]] for topic in topics})
         kafka.hidden = set(topics)
