@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from e2e.bench.kafka import KafkaCluster
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+from e2e.bench.kafka import SASL_USERS, KafkaCluster
 from e2e.bench.load import create_topics
 from kafka.admin import KafkaAdminClient
 from kafka.errors import IncompatibleBrokerVersion
@@ -12,9 +13,13 @@ from tests.contract.arranging import new_topic, throttle
 from tests.contract.differences import FIXED_REPLICATION_FACTOR
 from tests.contract.observing import partition, until
 
-from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin
+from kafka_rebalance.api.connection import SaslMechanism
+from kafka_rebalance.errors import Permanent
+from kafka_rebalance.kafka.admin import connect
+from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin, LogDirCode
 from kafka_rebalance.kafka.reassignment import ReassignmentClient
-from kafka_rebalance.model.topology import Replicas, TopicPartition, replicas_of
+from kafka_rebalance.kafka.settings import ConnectionSettings
+from kafka_rebalance.model.topology import BrokerId, Replicas, TopicPartition, replicas_of
 
 pytestmark = pytest.mark.brokers
 
@@ -167,3 +172,47 @@ class TestFixedReplicationFactor:
         assert self.alter(kafka_python, heavy, replicas_of(4, 2, 3)) == 0
         await partition(admin, heavy, "is in flight", lambda s: s.in_flight)
         assert self.alter(kafka_python, heavy, None) == 0
+
+
+class TestWithoutAlter:
+    """A user that may describe everything, and alter nothing."""
+
+    async def test_each_partition_is_refused(self) -> None:
+        """Kafka refuses reassignments and elections as a whole, and log dirs one by one."""
+        with KafkaCluster({1: "a"}, sasl=True, acls=True) as guarded:
+            create_topics(guarded, {"guarded": [[1], [1]]})
+            tps = [TopicPartition("guarded", number) for number in range(2)]
+            described = [
+                AclBinding(
+                    kind,
+                    name,
+                    ResourcePatternType.LITERAL,
+                    "User:operator",
+                    "*",
+                    AclOperation.DESCRIBE,
+                    AclPermissionType.ALLOW,
+                )
+                for kind, name in ((ResourceType.BROKER, "kafka-cluster"), (ResourceType.TOPIC, "guarded"))
+            ]
+            super_user = guarded.admin()
+            for done in super_user.create_acls(described).values():
+                done.result(timeout=120)
+            password = SASL_USERS["operator"]
+            reader = connect(
+                ConnectionSettings(
+                    guarded.bootstrap_servers,
+                    sasl_mechanism=SaslMechanism.PLAIN,
+                    username="operator",
+                    password=password,
+                )
+            )
+            await until("its rights", reader.describe_partitions, lambda found: tps[0] in found)
+            (log_dir, *_) = (await reader.log_dirs([BrokerId(1)]))[BrokerId(1)]
+            refused = dict.fromkeys(tps, AlterCode.NOT_AUTHORIZED)
+            assert await reader.alter_reassignments(dict.fromkeys(tps, replicas_of(1))) == refused
+            with pytest.raises(Permanent, match="does not allow us to elect leaders"):
+                await reader.elect_preferred(tps)
+            asked = {(tp, BrokerId(1)): log_dir.path for tp in tps}
+            assert await reader.alter_log_dirs(asked) == dict.fromkeys(asked, LogDirCode.NOT_AUTHORIZED)
+            assert await reader.list_reassignments() == {}
+            await reader.close()
