@@ -14,6 +14,9 @@ from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
     ResourcePatternType,
     ResourceType,
 )
@@ -25,6 +28,7 @@ from e2e.bench.operator import OperatorProcess
 from e2e.bench.waiting import wait_until
 from e2e.rebalance import Rebalance, condition
 from e2e.test_cli import COMMAND
+from e2e.test_operator import CORDON
 from e2e.world import FAST, SMALL, World
 
 pytestmark = [pytest.mark.brokers, pytest.mark.apiserver, pytest.mark.campaign]
@@ -74,7 +78,16 @@ class Walled:
             )
             for operation, kind, name in acls
         ]
-        for done in (*self._admin.delete_acls([every]).values(), *self._admin.create_acls(bindings).values()):
+        for deleted in self._admin.delete_acls([every]).values():  # first, for the calls may arrive in any order
+            deleted.result(timeout=120)
+        for created in self._admin.create_acls(bindings).values():
+            created.result(timeout=120)
+
+    def uncordon(self, broker: int) -> None:
+        """A decommission leaves the cordon, and internal topics need all three brokers."""
+        entry = ConfigEntry(CORDON, None, incremental_operation=AlterConfigOpType.DELETE)
+        resource = ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=[entry])
+        for done in self._admin.incremental_alter_configs([resource]).values():
             done.result(timeout=120)
 
     def rebalance(self, name: str, topic: str, **spec: Any) -> Rebalance:
@@ -113,6 +126,7 @@ def walled(
     yield walled
     walled.allow(*LEAST)
     world.close()
+    walled.uncordon(1)
 
 
 def permitted(rebalance: Rebalance, text: str) -> None:
