@@ -11,7 +11,8 @@ from functools import cached_property
 
 from benchmarks.schedule_network import Network
 from kafka_rebalance.execution.limits import Ceilings, Limits
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, judge
 from kafka_rebalance.execution.ready_calls import ReadyCalls
 from kafka_rebalance.execution.schedule import RebalanceShare, schedule
 from kafka_rebalance.execution.steps import Alter, Present, StepRules, all_steps

@@ -3,7 +3,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import Progress, ReplicaBytes
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason

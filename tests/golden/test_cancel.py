@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kafka_rebalance.execution.limits import Ceilings, Limits
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, judge
 from kafka_rebalance.execution.rollback import Skip, drop_set, rollback_target
 from kafka_rebalance.execution.schedule import RebalanceShare, schedule
 from kafka_rebalance.execution.steps import Elect

@@ -11,7 +11,8 @@ from collections import defaultdict
 from random import Random
 
 from kafka_rebalance.execution.limits import Ceilings, Limits
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, judge
 from kafka_rebalance.execution.rate_order import held_back, rate_order
 from kafka_rebalance.execution.schedule import RebalanceShare, schedule
 from kafka_rebalance.model.goals import LoadResource

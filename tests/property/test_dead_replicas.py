@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, judge
 from kafka_rebalance.execution.steps import Elect
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 

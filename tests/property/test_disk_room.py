@@ -12,7 +12,8 @@ from tests.examples import examples
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.limits import Ceilings, Limits
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, judge
 from kafka_rebalance.execution.schedule import RebalanceShare, schedule
 from kafka_rebalance.kafka.ports import LogDir, disk_space
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import NamedTuple
 
-from kafka_rebalance.execution.partition_status import Direction, Observation, PartitionMove, PartitionStatus, judge
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, Observation, PartitionStatus, judge
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 

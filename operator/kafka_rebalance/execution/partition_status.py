@@ -12,7 +12,14 @@ from enum import StrEnum
 from kafka_rebalance.execution import steps
 from kafka_rebalance.execution.cancellation import why_not_cancel
 from kafka_rebalance.execution.copies_in_flight import what_a_copy_lacks
-from kafka_rebalance.execution.first_call import carried_out
+from kafka_rebalance.execution.partition_move import (
+    PartitionMove,
+    changed_instead,
+    drift,
+    is_by_others,
+    keeps_its_list,
+    resized,
+)
 from kafka_rebalance.execution.rollback import Skip, rollback_target
 from kafka_rebalance.model.bulk import made_in_bulk
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
@@ -29,39 +36,6 @@ class Direction(StrEnum):
     FORWARD = "Forward"  # to the plan's targets
     ROLLBACK = "Rollback"  # back to the origins
     REVERT = "Revert"  # only partitions in flight go back
-
-
-@made_in_bulk
-@dataclass(frozen=True, slots=True)
-class PartitionMove:
-    """One partition's replica lists: before the run, when the plan was made, and as planned.
-
-    ``origin`` and ``planned_from`` differ if an earlier plan, or a run that was taken over, moved the partition.
-    ``origin_leader`` led the partition when the origin was recorded; None: not known. ``elects``: the list stays and
-    its first replica is elected. If the list stays without an election, the partition is only kept for a rollback.
-    ``first_call``: of the origin, as there. ``on_record``: there is an origin, as before each call of the run.
-    """
-
-    tp: TopicPartition
-    topic_id: str
-    origin: Replicas
-    planned_from: Replicas
-    target: Replicas
-    size_bytes: int = 0
-    origin_leader: BrokerId | None = None
-    elects: bool = False
-    first_call: Replicas = ()
-    on_record: bool = True
-
-    @property
-    def fewest(self) -> int:
-        """The fewest replicas that a step of ours leaves: a shorter list comes from another tool."""
-        return min(len(self.origin), len(self.planned_from), len(self.target))
-
-    @property
-    def known(self) -> frozenset[BrokerId]:
-        """The brokers on which the run can have put the partition: a replica elsewhere comes from another tool."""
-        return frozenset((*self.origin, *self.planned_from, *self.target))
 
 
 class MovePhase(StrEnum):
@@ -149,13 +123,13 @@ def _judge_as_seen(
         return _wait(Reason.METADATA_MISSING, "no broker reported the partition; retrying")
     if move.topic_id and state.topic_id and state.topic_id != move.topic_id:
         return _skip(Reason.TOPIC_RECREATED, "the topic was deleted and created again after the plan was made")
-    if direction is not Direction.FORWARD and _keeps_its_list(move, state):
+    if direction is not Direction.FORWARD and keeps_its_list(move, state):
         return PartitionStatus(MovePhase.DONE)
     if direction is not Direction.FORWARD and (by_others := changed_instead(move, state)):
         return _wait(Reason.FOREIGN_REASSIGNMENT, by_others) if state.in_flight else _skip(Reason.DRIFTED, by_others)
     if state.in_flight:
         return _judge_in_flight(move, state, seen, direction)
-    if by_others := drift(move, state.replicas):
+    if by_others := drift(move, state.replicas) or resized(move, state):
         return _skip(Reason.DRIFTED, by_others)
     if direction is Direction.FORWARD and move.elects and state.replicas != move.target:
         message = f"another tool changed its replicas: {list(state.replicas)} is not the list planned from"
@@ -165,41 +139,11 @@ def _judge_as_seen(
     return _judge_at_rest(move, state, seen, direction, parallel_replicas)
 
 
-def drift(move: PartitionMove, replicas: Replicas) -> str:
-    """Why another tool must have changed the partition, which has these replicas at rest; empty: it need not have."""
-    if replicas == move.planned_from:
-        return ""
-    if not move.known.issuperset(replicas):
-        return f"another tool changed its replicas: {list(replicas)} are neither original nor planned"
-    if len(replicas) < move.fewest:
-        return f"another tool removed replicas: {list(replicas)} are fewer than any step leaves"
-    return ""
-
-
-def changed_instead(move: PartitionMove, state: PartitionState) -> str:
-    """Why another tool must have changed the partition before the run did; empty: it need not have."""
-    if not move.first_call or carried_out(move.origin, move.first_call, state) is not None:
-        return ""
-    if state.in_flight:
-        return "another tool is reassigning the partition"
-    return f"another tool changed its replicas: {list(state.replicas)} are not what the first call of the run makes"
-
-
-def _is_by_others(move: PartitionMove, state: PartitionState) -> bool:
-    """Whether the run has sent the partition nothing, or not what it is now."""
-    return not move.on_record or bool(changed_instead(move, state))
-
-
-def _keeps_its_list(move: PartitionMove, state: PartitionState) -> bool:
-    """Whether the run has sent nothing that changes the list: if it has another order, others have given it that."""
-    return move.first_call == move.origin and not state.in_flight and set(state.replicas) == set(move.origin)
-
-
 def _judge_in_flight(
     move: PartitionMove, state: PartitionState, seen: Observation, direction: Direction
 ) -> PartitionStatus:
     adding = set(state.adding)
-    if not set(state.replicas) <= move.known:
+    if not set(state.replicas) <= move.known or is_by_others(move, state):
         if state.wedged:
             message = "a reassignment by another tool adds and removes the same broker and never completes"
             return _wait(Reason.WEDGED_REASSIGNMENT, f"{message}; cancel it: kafka-rebalance doctor --cancel-wedged")
@@ -231,7 +175,7 @@ def _judge_at_rest(
 ) -> PartitionStatus:
     if direction is Direction.FORWARD:
         status = _judge_next_step(move, state, seen, direction, move.target, parallel_replicas)
-        return replace(status, by_others=True) if _is_by_others(move, state) else status
+        return replace(status, by_others=True) if is_by_others(move, state) else status
     goal = rollback_target(
         move.origin,
         move.target,
@@ -315,7 +259,7 @@ def _judge_call(
 
     Replicas above the replication factor are the run's only if it has sent the partition something.
     """
-    by_others = _is_by_others(move, state)
+    by_others = is_by_others(move, state)
     call, pausable = step.calls[0], by_others or not _leads_to_rest(move, state, step, direction)
     start = move.planned_from if direction is Direction.FORWARD else move.target
     late = [b for b in goal if b in state.replicas and b not in start and b not in state.isr]

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kafka_rebalance.execution.log_dir_progress import LogDirProgress
-from kafka_rebalance.execution.partition_status import MovePhase, PartitionMove, PartitionStatus
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates
 from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason

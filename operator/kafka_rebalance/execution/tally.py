@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, Self
 
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import Progress, ReplicaBytes
 from kafka_rebalance.execution.step_count import steps_of
 from kafka_rebalance.model.amended import amended

@@ -90,7 +90,7 @@ EXECUTION_RULES = (
     BrokenRule(
         "moved-by-others",
         "A partition that another tool has moved to other brokers is left alone, also by a rollback.",
-        "execution/partition_status.py",
+        "execution/partition_move.py",
         "    if not move.known.issuperset(replicas):\n",
         "    if not replicas:\n",
         (

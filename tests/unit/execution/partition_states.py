@@ -1,6 +1,7 @@
 """A partition and its readings, for the tests of its status."""
 
-from kafka_rebalance.execution.partition_status import Direction, Observation, PartitionMove, judge
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, Observation, judge
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 
 TP = TopicPartition("orders", 0)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_rebalance.execution.alike import AlikeJudge
-from kafka_rebalance.execution.partition_status import Direction, Observation, PartitionMove, judge
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, Observation, judge
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition
 
 BROKERS = [BrokerId(b) for b in range(1, 10)]

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 from tests.unit.execution.partition_states import FORWARD, MOVE, REVERT, ROLLBACK, TP, seen, state, status_of
 
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, judge
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, judge
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.topology import BrokerId, replicas_of
 

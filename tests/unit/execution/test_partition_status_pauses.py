@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 from tests.unit.execution.partition_states import MOVE, ROLLBACK, TP, state, status_of
 
-from kafka_rebalance.execution.partition_status import MovePhase, PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.steps import Alter, Elect
 from kafka_rebalance.model.topology import BrokerId, replicas_of
 
@@ -55,11 +56,21 @@ class TestPaused:
         ids=["nothing was sent", "something else was sent"],
     )
     def test_replicas_that_others_have_added_stay(self, r, of_others):
-        """A run that Kafka has refused, or that was never permitted, does not bring them to its replication factor."""
+        """The run brings them to its replication factor neither during a pause nor without one."""
         move = dataclasses.replace(MOVE, **of_others)
         for found in (state(4, 1, 2, 3, leader=4), state(4, 1, 2, 3, leader=1), state(4, 5, 1, 2, 3)):
-            paused = status_of(found, move=move, r=r, paused=True)
-            assert (paused.phase, paused.reason, paused.call) == (MovePhase.WAITING, "Paused", None)
+            for paused in (True, False):
+                status = status_of(found, move=move, r=r, paused=paused)
+                assert (status.phase, status.reason, status.call) == (MovePhase.SKIPPED, "Drifted", None)
+
+    @pytest.mark.parametrize("direction", Direction)
+    def test_a_reassignment_by_others_is_theirs(self, direction):
+        """Also between brokers of the run, if the run has sent nothing, or something else."""
+        for of_others in ({"on_record": False}, {"first_call": replicas_of(5, 1, 2, 3)}):
+            for found in (state(4, 1, 2, 3, adding=(4,)), state(1, 4, 2, 3, adding=(1,))):
+                status = status_of(found, direction, move=dataclasses.replace(MOVE, **of_others))
+                assert (status.phase, status.reason, status.cancel) == (MovePhase.WAITING, "ForeignReassignment", False)
+                assert not status.started  # so that nothing is throttled for it
 
     def test_an_order_that_others_have_made_stays(self):
         """The first replica is elected only if a step has put it first."""

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 from tests.unit.execution.test_bottleneck import throttled
 
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import (
     Progress,
     lost_moves,

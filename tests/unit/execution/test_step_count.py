@@ -2,7 +2,8 @@
 
 import pytest
 
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.step_count import steps_completed
 from kafka_rebalance.execution.steps import Present, StepRules, all_steps
 from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition, replicas_of

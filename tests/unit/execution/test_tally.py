@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fakes.counted_progress import bytes_left, measure
 
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.step_count import steps_completed
 from kafka_rebalance.execution.tally import Tally
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition

@@ -33,7 +33,7 @@ from kafka_rebalance.cli.options.resource_lookup import (
     stores,
 )
 from kafka_rebalance.errors import RebalanceError, Refused
-from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.kube.api_errors import NotFound
 from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.spec_changes import change

@@ -12,7 +12,8 @@ from typing import Any
 
 from kafka_rebalance.api.execution_spec import DeletionPolicy
 from kafka_rebalance.api.v1alpha1 import KafkaRebalance, planning_hash
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, judge
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import ClusterState, Replicas, TopicPartition
 

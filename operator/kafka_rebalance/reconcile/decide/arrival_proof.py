@@ -8,7 +8,8 @@ not prove that another tool has changed a partition.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.kafka.ports import CALL_SECONDS
 from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason

@@ -7,7 +7,7 @@ step took back, uses nothing.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.model.run import Run, Spent
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.planning.problem.request import Goals

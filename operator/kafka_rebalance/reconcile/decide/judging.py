@@ -12,14 +12,8 @@ from functools import partial
 from typing import TypeVar
 
 from kafka_rebalance.execution.alike import AlikeJudge
-from kafka_rebalance.execution.partition_status import (
-    Direction,
-    MovePhase,
-    Observation,
-    PartitionMove,
-    PartitionStatus,
-    judge,
-)
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus, judge
 from kafka_rebalance.execution.ready_calls import ReadyCalls
 from kafka_rebalance.execution.tally import Tally
 from kafka_rebalance.model.run import Origin
@@ -198,17 +192,19 @@ def _same(one: PartitionStatus, other: PartitionStatus) -> bool:
 def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs, alike: AlikeJudge) -> PartitionStatus:
     if (left := inputs.left_to_others.get(move.tp)) is not None:
         return left  # what the other one does may look like a step of this run
+    other = next((name for name, run, left in inputs.ahead if move.tp in run.move_of and move.tp not in left), None)
+    # How the partition looks is the doing of a rebalance that goes first, not of another tool.
+    recorded = move if other is not None else _as_recorded(inputs.origins, move)
     state = known.cluster.partitions.get(move.tp) if move.tp in inputs.keep else None
     if state is not None and state.in_flight:
-        found = judge(move, known, Direction.FORWARD, inputs.parallel_replicas)
+        found = judge(recorded, known, Direction.FORWARD, inputs.parallel_replicas)
+    elif other is not None:
+        found = judge(recorded, known, inputs.direction, inputs.parallel_replicas)
     else:
         found = alike.status_of(move)
-    if not inputs.ahead:
-        return found
-    other = next((name for name, run, left in inputs.ahead if move.tp in run.move_of and move.tp not in left), None)
     if other is not None and inputs.paused:
         found = found.under_pause()
     if other is None or found.phase not in {MovePhase.IN_FLIGHT, MovePhase.READY}:
         return found
-    # How the partition looks is the other one's doing, and must not be repaired by this rebalance.
+    # It must not be repaired by this rebalance.
     return PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, f"{other} goes first with it")

@@ -7,7 +7,8 @@ flight, cancelling would only discard what has been copied: that copy stays, the
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove, judge
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, judge
 from kafka_rebalance.execution.steps import Alter
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from kafka_rebalance.api.execution_spec import DeletionPolicy
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation
 from kafka_rebalance.execution.progress import ReplicaBytes, bytes_to_move_back
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import PartitionState, TopicPartition

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.model.plan import SkippedPartition
 from kafka_rebalance.model.reassignment_file import Reassigned, read_reassignment
 from kafka_rebalance.model.topology import PartitionState, Replicas, TopicPartition

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.kafka.ports import CALL_SECONDS
 from kafka_rebalance.model.plan import LogDirMove, Plan, joined_log_dirs
 from kafka_rebalance.model.run import Origin, Run, RunOutcome

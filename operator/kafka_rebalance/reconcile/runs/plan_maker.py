@@ -18,7 +18,7 @@ from kafka_rebalance.api.spec_warnings import unmatched_patterns
 from kafka_rebalance.api.v1alpha1 import planning_hash
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
-from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.execution.rate_order import refuse_unordered
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir
 from kafka_rebalance.model.load import LoadModel

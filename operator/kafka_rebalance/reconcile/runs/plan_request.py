@@ -8,7 +8,7 @@ from operator import attrgetter
 from kafka_rebalance.api.planning_goals import planning_goals
 from kafka_rebalance.api.rebalance_spec import KafkaRebalanceSpec, OfflinePolicy
 from kafka_rebalance.errors import Refused, Transient
-from kafka_rebalance.execution.partition_status import PartitionMove, changed_instead, drift
+from kafka_rebalance.execution.partition_move import PartitionMove, changed_instead, drift
 from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.goals import LoadResource, Strategy

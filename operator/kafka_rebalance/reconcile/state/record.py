@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from kafka_rebalance.errors import Permanent, Transient
-from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.execution.progress import moves_to_lose
 from kafka_rebalance.execution.rate_order import RateOrder, rate_order
 from kafka_rebalance.execution.reassignment_throttle import moving_brokers

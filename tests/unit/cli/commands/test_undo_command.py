@@ -15,7 +15,7 @@ from kafka_rebalance.api.resource_status import KafkaRebalanceStatus, PlanStatus
 from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION, parse_rebalance, planning_hash
 from kafka_rebalance.cli.commands.undo_command import WayBack, reassignment, way_back
 from kafka_rebalance.cli.options.resource_lookup import stores
-from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.kube.client import KubeClient
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome

@@ -16,7 +16,8 @@ from kafka_rebalance.cli.options.resource_lookup import stores
 from kafka_rebalance.cli.tables.batch_table import print_batch
 from kafka_rebalance.cli.tables.current_batch import Batch, batch_of, direction_of, response
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.execution.partition_status import Direction, PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, RunOutcome
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, replicas_of

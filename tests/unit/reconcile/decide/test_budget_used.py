@@ -8,7 +8,7 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
-from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.model.run import Run, Spent
 from kafka_rebalance.model.topology import PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.planning import Goals

@@ -38,6 +38,9 @@ def tp(number):
     return TopicPartition("t", number)
 
 
+ORIGINS = {tp(n): Origin(tp(n), "", replicas_of(1, 2), BrokerId(1)) for n in range(2)}
+
+
 def partition(number, *replicas):
     ids = replicas_of(*replicas)
     return PartitionState(tp(number), "", ids, frozenset(ids), ids[0])
@@ -197,7 +200,7 @@ class TestJudgeAgain:
     )
     def test_everything_again_where_other_copies_stay(self, change):
         """A copy in flight stays while its plan is superseded, unless it is undone or the new plan does not keep it."""
-        mine = found(judged_before(), replanning=Replanning(Reason.SUPERSEDED))
+        mine = recorded(found(judged_before(), replanning=Replanning(Reason.SUPERSEDED)), origins=ORIGINS)
         flying = replace(partition(0, 3, 1, 2), adding=replicas_of(3), isr=frozenset(replicas_of(1, 2)), leader=1)
         now = seen(flying, partition(1, 1, 2))
         judged(mine, now, {tp(0)}, direction=Direction.REVERT)
@@ -252,20 +255,19 @@ class TestOrigins:
     def test_a_partition_is_judged_with_the_origin_of_now(self):
         """A pause drops the replicas above the replication factor only where the run has sent something."""
         mine, now = judged_before(), seen(partition(0, 1, 2, 3), partition(1, 1, 2, 3))
-        recorded(mine, origins={tp(0): Origin(tp(0), "", replicas_of(1, 2), BrokerId(1))})
+        recorded(mine, origins={tp(0): ORIGINS[tp(0)]})
         found(mine, step_block=StepBlock(Reason.SUSPENDED, "suspended"))
         judged(mine, now, {tp(0), tp(1)})
-        assert phases(mine) == [MovePhase.READY, MovePhase.WAITING]
+        assert phases(mine) == [MovePhase.READY, MovePhase.SKIPPED]
 
     def test_one_that_was_given_up_counts_no_more(self):
         """Kafka has refused the call: what the list is now was made by others."""
         mine, now = rebalance(), seen(partition(0, 1, 2, 3), partition(1, 1, 2, 3))
         run = mine.record.loaded_run
-        origins = {tp(n): Origin(tp(n), "", replicas_of(1, 2), BrokerId(1)) for n in range(2)}
-        recorded(mine, loaded_run=loaded_run_of(run.run, run.plan, "ref", origins), origins={tp(1): origins[tp(1)]})
+        recorded(mine, loaded_run=loaded_run_of(run.run, run.plan, "ref", ORIGINS), origins={tp(1): ORIGINS[tp(1)]})
         found(mine, step_block=StepBlock(Reason.SUSPENDED, "suspended"))
         judged(mine, now, before=0)
-        assert phases(mine) == [MovePhase.WAITING, MovePhase.READY]
+        assert phases(mine) == [MovePhase.SKIPPED, MovePhase.READY]
 
 
 class TestAhead:
@@ -283,7 +285,7 @@ class TestAhead:
         status = judged(mine, now, direction=heading, ahead=[other]).assessment.statuses.by_partition[tp(0)]
         assert (status.phase, status.reason) == (MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT)
         assert other.name in status.message
-        judged(mine, now, direction=heading, before=2)
+        judged(recorded(mine, origins=ORIGINS), now, direction=heading, before=2)
         assert phases(mine)[0] in {MovePhase.READY, MovePhase.IN_FLIGHT}
 
     def test_so_it_is_at_rest(self):

@@ -9,7 +9,8 @@ from tests.fakes.throttled_cluster import sides
 from kafka_rebalance.api.v1alpha1 import parse_throttle
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.log_dir_moves import LogDirStatus, LogDirStatuses
-from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionMove, PartitionStatus
+from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.execution.reassignment_throttle import ClusterRates, Rates
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of

@@ -7,7 +7,7 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.errors import Refused
-from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.model.reassignment_file import Reassigned
 from kafka_rebalance.model.topology import PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.runs.assignment_lists import lists_for, read_assignment

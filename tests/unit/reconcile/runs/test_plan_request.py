@@ -6,7 +6,7 @@ import pytest
 
 from kafka_rebalance.api.v1alpha1 import parse_rebalance
 from kafka_rebalance.errors import Refused, Transient
-from kafka_rebalance.execution.partition_status import PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
