@@ -73,7 +73,8 @@ class Run:
     leads to before that, unless this one has sent something when it ends. ``disk_peak``: where disks are a load goal
     and the run has succeeded, the highest use of a broker at its end, in percent of its share; None: not measured.
     ``unproved``: another owner has got the cluster, and the run may have started at a server that only claimed its id.
-    ``owner``: whose connection its last plan was made with; None: not known, as of an earlier version.
+    ``owner``: whose connection its last plan was made with; None: not known, as of an earlier version. ``rested``: its
+    connection was refused, it has come to rest since, and has sent nothing more: what moves now is moved by others.
     """
 
     uid: str
@@ -95,6 +96,7 @@ class Run:
     disk_peak: int | None = None
     unproved: bool = False
     owner: Owner | None = None
+    rested: bool = False
 
     @property
     def doubted(self) -> "Run":

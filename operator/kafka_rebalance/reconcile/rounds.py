@@ -352,10 +352,11 @@ class Rounds:
         async def close(rebalance: Rebalance) -> None:
             if rebalance.desired.deleted_since(rebalance.memory.prepared):
                 return  # the statuses belong to an outdated request: the next round judges again
-            if not rebalance.assessment.finished:
+            if not (finished := rebalance.assessment.finished):
                 self._closing.wait_anew(rebalance)
-            arrived = rebalance.assessment.finished and self.throttle.restored(rebalance, info)
-            if only_kept_copies_in_flight(rebalance) or (arrived and not moved_since(rebalance, acting)):
+            if restored := self.throttle.restored(rebalance, info):
+                await self._lifecycle.record_rest(rebalance)
+            if only_kept_copies_in_flight(rebalance) or (finished and restored and not moved_since(rebalance, acting)):
                 assessment = await self._closing.finish(rebalance, info)
                 rebalance.assessment = assessment.about(rebalance.record.loaded_run)
                 await self._lifecycle.hand_over(rebalance, self.rebalances)

@@ -22,6 +22,18 @@ OWNERSHIP_RULES = (
         ("tests/unit/reconcile/test_supervisor_undo_permission.py::TestRefused::test_an_undo_under_way_rests",),
     ),
     BrokenRule(
+        "rested-claims-nothing",
+        "A run that rests because its connection is refused claims nothing that moves.",
+        "reconcile/state/rebalance.py",
+        "return _NONE if self.rests else self.record.origins",
+        "return self.record.origins",
+        (
+            "tests/unit/reconcile/test_supervisor_rest.py::test_a_deletion_leaves_what_others_move_back",
+            "tests/unit/reconcile/test_supervisor_rest.py::test_nothing_is_throttled_for_it",
+            "tests/unit/reconcile/test_supervisor_rest.py::test_a_replication_factor_that_others_raise_stays",
+        ),
+    ),
+    BrokenRule(
         "evicted-connects-anew",
         "A connection whose engine was ended for another owner while it started asks for the cluster again.",
         "reconcile/supervisor.py",

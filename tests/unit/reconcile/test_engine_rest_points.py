@@ -52,7 +52,7 @@ async def test_replicas_that_others_add_stay_where_the_run_has_sent_nothing():
     kafka.slow = {4}
     operator = Renamed(kafka)
     execution = {"parallelReplicaCount": 1, "parallelPartitionCount": 1}
-    operator.apply(throttle=FAST, brokers={"include": [4, 5, 6]}, execution=execution)
+    operator.apply(throttle=FAST, brokers={"include": [4, 5, 6]}, execution=execution, approval={"driftBudget": 100})
     await operator.until_true(lambda: bool(kafka.flying))
     operator.edit(execution={**execution, "suspend": True})
     await operator.until("Suspended")

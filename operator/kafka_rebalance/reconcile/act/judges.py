@@ -49,9 +49,10 @@ class Judges:
         """Like ``in_direction``, but in a thread, for a large run whose direction has changed."""
         record, direction = rebalance.record, direction_of(rebalance)
         run, back = record.loaded_run, direction is not Direction.FORWARD
-        if run is None or direction is None or len(record.origins if back else run.plan.partitions) < LARGE:
+        origins = rebalance.origins_back
+        if run is None or direction is None or len(origins if back else run.plan.partitions) < LARGE:
             return
-        turned = await off_the_loop(run.turned, record.origins, back=back)
+        turned = await off_the_loop(run.turned, origins, back=back)
         if rebalance.record is record:
             rebalance.record = replace(record, loaded_run=turned)
 

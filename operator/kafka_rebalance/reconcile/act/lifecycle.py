@@ -17,6 +17,7 @@ from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.backoff import lengthen
 from kafka_rebalance.reconcile.act.run_records import RunRecords
+from kafka_rebalance.reconcile.decide.arrival_proof import has_come_to_rest
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import already_done, undo_ordered
@@ -102,24 +103,34 @@ class Lifecycle(RunRecords):
         self.nothing_to_do(rebalance, _START)
 
     async def record_start(self, rebalance: Rebalance) -> bool:
-        """Before anything is sent, record that the run starts. False: it could not be recorded, send nothing yet.
+        """Before anything is sent, record that the run starts, or goes on after it has ``rested``.
 
-        Earlier moves were made by others and are not ours to undo. The last success stays: all may be held back.
+        False: it could not be recorded, send nothing yet. Earlier moves were made by others and are not ours to undo.
+        The last success stays: all may be held back.
         """
         before = rebalance.record.run
-        if before is None or before.started_at is not None:
+        if before is None or (before.started_at is not None and not before.rested):
             self.no_start(rebalance)
             return True
-        run = replace(before, started_at=self._clock.now())
+        run = replace(before, started_at=before.started_at or self._clock.now(), rested=False)
         async with self.problems_of(rebalance, _START):
-            # Store an empty record, so that an undo can distinguish it from a record that is gone. An earlier version
-            # recorded origins when it planned: others may have moved the partitions since.
-            origins = await self._stores.origins.replace(rebalance.uid, run.run_id, ())
-            rebalance.record = replace(rebalance.record, origins=origins)
+            if before.started_at is None:
+                # Store an empty record, so that an undo can distinguish it from a record that is gone. An earlier
+                # version recorded origins when it planned: others may have moved the partitions since.
+                origins = await self._stores.origins.replace(rebalance.uid, run.run_id, ())
+                rebalance.record = replace(rebalance.record, origins=origins)
             self._in_doubt(rebalance)
             await self._stores.runs.save(run)
             rebalance.record = replace(rebalance.record, run=run, was_read=True)
         return rebalance.record.run is run
+
+    async def record_rest(self, rebalance: Rebalance) -> None:
+        """Record that the run has ``rested``, if it has. Its throttle is removed."""
+        if (before := rebalance.record.open_run) is not None and has_come_to_rest(rebalance, self._clock.monotonic()):
+            run = replace(before, rested=True)
+            self._in_doubt(rebalance)
+            await self._stores.runs.save(run)
+            rebalance.record = replace(rebalance.record, run=run, was_read=True)
 
     async def close(
         self,

@@ -122,9 +122,12 @@ class RunRecords(Problems):
         return await load_open_run(self._stores, run)
 
     def set_direction(self, rebalance: Rebalance, *, back: bool) -> None:
-        """Set the moves of the open run: those of the plan, or during a rollback those with a call."""
+        """Set the moves of the open run: those of the plan, or during a rollback those with a call.
+
+        The deletion of a run that rests because its connection is refused moves nothing.
+        """
         if (record := rebalance.record).loaded_run is not None:
-            turned = record.loaded_run.in_direction(record.origins, back=back)
+            turned = record.loaded_run.in_direction(rebalance.origins_back, back=back)
             if turned is not record.loaded_run:
                 rebalance.record = replace(record, loaded_run=turned)
 

@@ -13,7 +13,7 @@ from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.kafka.ports import CALL_SECONDS
 from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.direction import going_back
+from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
 from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
@@ -55,6 +55,14 @@ def late_call_possible(rebalance: RebalanceView, now: float) -> bool:
     partition that Kafka has answered does not change this, because another broker has received it.
     """
     return may_be_executed_late(rebalance.memory.unanswered_at, now)
+
+
+def has_come_to_rest(rebalance: RebalanceView, now: float) -> bool:
+    """Whether an open run that has started rests because its connection is refused, and that is not on record yet."""
+    run, assessment = rebalance.record.open_run, rebalance.assessment
+    if rebalance.refusal is None or rebalance.desired.deleting or run is None or run.started_at is None or run.rested:
+        return False
+    return at_rest(rebalance) and not assessment.finished and not late_call_possible(rebalance, now)
 
 
 def may_be_executed_late(failed_at: float, now: float) -> bool:

@@ -102,7 +102,8 @@ def judge_inputs(
             for other in ahead
             if other.record.loaded_run is not None
         ),
-        origins=rebalance.record.origins,
+        origins=rebalance.own_origins,
+        rests=rebalance.rests,
         left_to_others=_left_to_others(rebalance, others),
     )
 
@@ -155,7 +156,7 @@ def judge_again(
     alike = AlikeJudge(known, direction, inputs.parallel_replicas, partial(_as_recorded, inputs.origins))
     again = partitions_to_judge(before, inputs, changes)
     if again is None:
-        plain = not (inputs.left_to_others or inputs.keep or inputs.ahead)
+        plain = not (inputs.left_to_others or inputs.keep or inputs.ahead or inputs.rests)
         status_of = alike.status_of if plain else partial(_status_of, known=known, inputs=inputs, alike=alike)
         found = {move.tp: status_of(move) for move in run.moves}
         statuses, tally, ready = Statuses.of(found, paused=inputs.paused), None, None
@@ -202,6 +203,8 @@ def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs, ali
         found = judge(recorded, known, inputs.direction, inputs.parallel_replicas)
     else:
         found = alike.status_of(move)
+    if inputs.rests and found.phase is MovePhase.READY:
+        found = replace(found, pausable=True, to_rest=None)
     if other is not None and inputs.paused:
         found = found.under_pause()
     if other is None or found.phase not in {MovePhase.IN_FLIGHT, MovePhase.READY}:

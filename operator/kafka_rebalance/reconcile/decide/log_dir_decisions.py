@@ -63,7 +63,7 @@ def with_log_dirs_judged(rebalance: RebalanceView, seen: LogDirReading | None) -
 
 def _origin_of(tp: TopicPartition, run: LoadedRun, rebalance: RebalanceView) -> Origin | None:
     planned = run.move_of.get(tp)
-    return on_record(tp, planned.topic_id if planned is not None else "", rebalance.record.origins)
+    return on_record(tp, planned.topic_id if planned is not None else "", rebalance.own_origins)
 
 
 def _share(rebalance: RebalanceView, statuses: LogDirStatuses) -> LogDirShare:

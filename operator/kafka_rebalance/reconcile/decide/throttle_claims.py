@@ -110,7 +110,7 @@ def claims_of(
         mine = {*partitions_to_read(assessment), *orders}
         if rebalance.held_by is not None:
             # What it has not begun to move itself, others are moving.
-            theirs = mine - rebalance.record.origins.keys() - orders.keys()
+            theirs = mine - rebalance.own_origins.keys() - orders.keys()
             foreign = {**foreign, **{tp: cluster.partitions[tp] for tp in theirs if tp in cluster.partitions}}
             mine -= theirs
         for other in ahead_of(rebalance, rebalances):

@@ -156,7 +156,8 @@ class JudgeInputs:
     out of the key. ``ahead``: names and runs of the rebalances whose turn it is, with the partitions that they
     leave alone; the others of their plans are theirs.
     ``left_to_others``: the statuses of skipped partitions that other rebalances move now; these do not change.
-    ``origins`` are not compared: a partition whose origin was recorded is read again after its call.
+    ``origins`` are not compared: a partition whose origin was recorded is read again after its call. ``rests``: there
+    are none, because what moves is moved by others, and a pause holds everything back.
     """
 
     run: LoadedRun
@@ -172,6 +173,7 @@ class JudgeInputs:
     ahead: tuple[tuple[str, LoadedRun, Collection[TopicPartition]], ...] = ()
     left_to_others: Mapping[TopicPartition, PartitionStatus] = field(default_factory=dict)
     origins: Mapping[TopicPartition, Origin] = field(default_factory=dict, compare=False)
+    rests: bool = False
 
     def concerned(self, before: Self) -> Collection[TopicPartition] | None:
         """The partitions whose status may be another one than by the inputs ``before``; None: any.
@@ -179,7 +181,7 @@ class JudgeInputs:
         A pause alone changes no judgement, except where others go first. A broker concerns the partitions that the run
         may have put there: what is elsewhere was put there by others, whichever brokers are live.
         """
-        mine, theirs = ((i.run, i.direction, i.parallel_replicas, i.keep, i.ahead) for i in (self, before))
+        mine, theirs = ((i.run, i.direction, i.parallel_replicas, i.keep, i.ahead, i.rests) for i in (self, before))
         if mine != theirs or (self.ahead and self.paused is not before.paused):
             return None
         brokers = (self.brokers.keys() ^ before.brokers.keys()) | (self.restarting ^ before.restarting)

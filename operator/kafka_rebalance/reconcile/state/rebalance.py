@@ -12,10 +12,14 @@ from datetime import datetime
 from typing import Any, Protocol, Self
 
 from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.model.run import Origin
+from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.record import Record
+
+_NONE: Mapping[TopicPartition, Origin] = {}
 
 
 class RebalanceView(Protocol):
@@ -53,6 +57,14 @@ class RebalanceView(Protocol):
     def may_begin(self) -> bool:
         """Whether a run may begin, or be moved back on request."""
 
+    @property
+    def own_origins(self) -> Mapping[TopicPartition, Origin]:
+        """The origins of what the open run may be moving: of none once it rests because its connection is refused."""
+
+    @property
+    def rests(self) -> bool:
+        """Whether the open run rests because its connection is refused, so that others move whatever moves."""
+
 
 @dataclass(eq=False)
 class Rebalance:
@@ -79,6 +91,21 @@ class Rebalance:
     def may_begin(self) -> bool:
         """Whether a run may begin, or be moved back on request."""
         return self.held_by is None and self.unverified is None
+
+    @property
+    def own_origins(self) -> Mapping[TopicPartition, Origin]:
+        """The origins of what the open run may be moving: of none once it rests because its connection is refused."""
+        return _NONE if self.rests else self.record.origins
+
+    @property
+    def origins_back(self) -> Mapping[TopicPartition, Origin]:
+        """The origins to which the open run goes back: none if it is deleted while it ``rests``."""
+        return _NONE if self.rests and self.desired.deleting else self.record.origins
+
+    @property
+    def rests(self) -> bool:
+        """Whether the open run rests because its connection is refused, so that others move whatever moves."""
+        return self.refusal is not None and self.record.run is not None and self.record.run.rested
 
     def see(self, body: Mapping[str, Any]) -> None:
         """Take in a newer state of the resource."""

@@ -239,6 +239,7 @@ class TestJudgeAgain:
             "keep": CopiesToKeep(every=True),
             "ahead": (("kafka/other", rebalance("other").record.loaded_run, ()),),
             "left_to_others": {tp(0): PartitionStatus(MovePhase.SKIPPED)},
+            "rests": True,
         }
         assert others.keys() == {field.name for field in fields(JudgeInputs) if field.compare}
         assert inspect.signature(judge_again).parameters.keys() == {"before", "inputs", "seen", "changes", "now"}
@@ -247,27 +248,6 @@ class TestJudgeAgain:
             inputs = replace(before.inputs, **{name: value})
             after = judge_again(before, inputs, now, Changes(frozenset(), 1, 2), NOON)
             assert after.statuses is not before.statuses, name
-
-
-class TestOrigins:
-    """They are recorded before the first call of a partition, after the run was loaded."""
-
-    def test_a_partition_is_judged_with_the_origin_of_now(self):
-        """A pause drops the replicas above the replication factor only where the run has sent something."""
-        mine, now = judged_before(), seen(partition(0, 1, 2, 3), partition(1, 1, 2, 3))
-        recorded(mine, origins={tp(0): ORIGINS[tp(0)]})
-        found(mine, step_block=StepBlock(Reason.SUSPENDED, "suspended"))
-        judged(mine, now, {tp(0), tp(1)})
-        assert phases(mine) == [MovePhase.READY, MovePhase.SKIPPED]
-
-    def test_one_that_was_given_up_counts_no_more(self):
-        """Kafka has refused the call: what the list is now was made by others."""
-        mine, now = rebalance(), seen(partition(0, 1, 2, 3), partition(1, 1, 2, 3))
-        run = mine.record.loaded_run
-        recorded(mine, loaded_run=loaded_run_of(run.run, run.plan, "ref", ORIGINS), origins={tp(1): ORIGINS[tp(1)]})
-        found(mine, step_block=StepBlock(Reason.SUSPENDED, "suspended"))
-        judged(mine, now, before=0)
-        assert phases(mine) == [MovePhase.SKIPPED, MovePhase.READY]
 
 
 class TestAhead:

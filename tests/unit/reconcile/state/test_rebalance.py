@@ -1,7 +1,7 @@
 """The state of a rebalance: six values, each replaced by one package; readers cannot change any of them."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import FrozenInstanceError, dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -17,7 +17,7 @@ from kafka_rebalance.execution.health_gate import Vitals
 from kafka_rebalance.execution.list_budget import ListBudget
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
-from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import (
@@ -85,6 +85,8 @@ class View:
     held_by: RebalanceError | None
     unverified: RebalanceError | None
     may_begin: bool
+    own_origins: Mapping[TopicPartition, Origin]
+    rests: bool
 
 
 def rebalance(name="r", *, deleting=False):
@@ -105,7 +107,7 @@ def running(name="r", *, deleting=False):
 
 def view(mine):
     asked = mine.desired, mine.record, mine.assessment, mine.memory
-    return View(*asked, mine.refusal, mine.held_by, mine.unverified, mine.may_begin)
+    return View(*asked, mine.refusal, mine.held_by, mine.unverified, mine.may_begin, mine.own_origins, mine.rests)
 
 
 @cache

@@ -1,0 +1,85 @@
+"""A run whose connection is refused comes to rest; what moves after that was moved by others."""
+
+import json
+
+import pytest
+from tests.fakes.shared_clusters import REF
+from tests.unit.reconcile.test_supervisor_undo_permission import refused, rounds_later
+
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+
+FIRST = TopicPartition("orders", 0)
+LISTED = "replication.throttled"
+
+
+def rested(world):
+    """Whether that is on record of the run of namespace a."""
+    records = [json.loads(b["data"]["run.json"]) for n, b in world.kube.config_maps.items() if n.startswith("run-")]
+    return next(run["rested"] for run in records if run["namespace"] == "a")
+
+
+def throttled(world):
+    """The throttles that are set anywhere."""
+    return {key: value for key, value in world.real.values.items() if value and LISTED in key[1]}
+
+
+@pytest.fixture
+async def resting(world):
+    """A run has moved the first partition off broker 1, has lost its permission, and is at rest."""
+    world.connection(names=["a", "k"])
+    await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
+    await refused(world)
+    assert not rested(world)
+    world.real.arrive()
+    await world.until(lambda: rested(world))
+    assert not throttled(world)
+    assert 1 not in world.real.lists("orders")[0]
+    world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"names": ["k"]})
+    return world
+
+
+async def moved_back_by_others(world):
+    """Another tool moves it back, which takes long."""
+    world.real.slow = {BrokerId(1)}
+    await world.real.alter_reassignments({FIRST: replicas_of(1, 2, 3)})
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_deletion_leaves_what_others_move_back(resting, restarted):
+    await moved_back_by_others(resting)
+    orders = list(resting.real.altered)
+    if restarted:
+        await resting.restart()
+    await resting.deleted("a")
+    assert resting.real.flying == {"orders-0"}
+    assert resting.real.altered == orders
+
+
+async def test_nothing_is_throttled_for_it(resting):
+    await moved_back_by_others(resting)
+    await rounds_later(resting)
+    resting.gone(REBALANCES, "k", "r")
+    await rounds_later(resting)
+    assert not throttled(resting)
+
+
+async def test_a_replication_factor_that_others_raise_stays(resting):
+    """Also when everything is read again, and after the deletion."""
+    more = [*resting.real.lists("orders")[0], 1]
+    await resting.real.alter_reassignments({FIRST: replicas_of(*more)})
+    await resting.restart()
+    await rounds_later(resting)
+    await resting.deleted("a")
+    assert resting.real.lists("orders")[0] == more
+
+
+async def test_with_permission_it_goes_on(resting):
+    """It is recorded first that the run sends something again: a deletion has to roll that back."""
+    resting.real.slow = {BrokerId(4)}
+    resting.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"names": ["a"]})
+    await resting.until(lambda: resting.real.flying)
+    assert not rested(resting)
+    resting.real.slow = set()
+    await resting.deleted("a")
+    assert resting.real.lists("orders") == [[1, 2, 3]] * 4
