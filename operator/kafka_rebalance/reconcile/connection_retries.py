@@ -8,8 +8,11 @@ at the resources reads records, so there is a rest after it.
 import asyncio
 import contextlib
 from asyncio import sleep
+from typing import NamedTuple
 
+from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.errors import RebalanceError, without_traceback
+from kafka_rebalance.reconcile.claim_checks import uid_of
 from kafka_rebalance.reconcile.connection_book import NamedConnection
 
 FIRST_PAUSE_SECONDS = 2.0
@@ -19,11 +22,23 @@ _REST = 4.0
 _LONGEST_REST_SECONDS = 1.0
 
 
+class Tried(NamedTuple):
+    """The settings of an attempt. A KafkaConnection that was created again counts as another one."""
+
+    uid: str | None
+    kafka: Kafka | None
+
+    @classmethod
+    def of(cls, connection: NamedConnection) -> "Tried":
+        """The settings that an attempt uses now."""
+        return cls(uid_of(connection), connection.reach)
+
+
 class ConnectionRetries:
     """The attempts of one connection. The pause between them doubles, up to a minute."""
 
     def __init__(self) -> None:
-        self._tried: object = None
+        self._tried: Tried | None = None
         self._problem: RebalanceError | None = None
         self._pause = 0.0
         self._next = 0.0
@@ -33,13 +48,12 @@ class ConnectionRetries:
         """Until the next attempt."""
         return max(0.0, self._next - asyncio.get_running_loop().time())
 
-    def early(self, connection: NamedConnection) -> RebalanceError | None:
+    def early(self, settings: Tried) -> RebalanceError | None:
         """Why the last attempt has failed, if it is too early for another one with the same settings."""
-        return self._problem if self._tried == _settings_of(connection) and self.seconds > 0 else None
+        return self._problem if self._tried == settings and self.seconds > 0 else None
 
-    def note(self, connection: NamedConnection, problem: RebalanceError | None) -> None:
-        """The outcome of an attempt."""
-        settings = _settings_of(connection)
+    def note(self, settings: Tried, problem: RebalanceError | None) -> None:
+        """The outcome of an attempt with these settings: those of now may be others."""
         again = problem is not None and self._problem is not None and self._tried == settings
         self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS) if again else FIRST_PAUSE_SECONDS
         self._next = asyncio.get_running_loop().time() + self._pause
@@ -53,8 +67,3 @@ class ConnectionRetries:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(most - rest):
                 await connection.changed.wait()
-
-
-def _settings_of(connection: NamedConnection) -> object:
-    """A KafkaConnection that was created again counts as another one."""
-    return connection.about and connection.about.uid, connection.reach

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
@@ -27,6 +26,7 @@ from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
 from kafka_rebalance.reconcile.act.cluster_work import Unfinished, Work
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.started_runs import Started, started_here
+from kafka_rebalance.reconcile.claim_checks import check_nothing_left, check_same_object, check_unfinished, uid_of
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.decide.cluster_identity import servers_of
 from kafka_rebalance.reconcile.engine import ClusterEngine
@@ -53,11 +53,12 @@ _LATE_SECONDS = 15.0
 
 
 class Running(NamedTuple):
-    """An engine with its task, the owner of its cluster, and the client."""
+    """An engine with its task, the owner of its cluster, and the client. ``uid``: of the KafkaConnection it is of."""
 
     engine: ClusterEngine
     task: asyncio.Task[None]
     owner: Owner
+    uid: str | None
     admin: KafkaAdmin
 
 
@@ -136,16 +137,18 @@ class Engines:
 
         Raises why it cannot be reached, Refused if the cluster belongs to another owner or is another one.
         """
-        on_record = connection.on_record  # it may be edited while its server is asked
+        # It may be edited, or created again, while its server is asked.
+        on_record, uid = connection.on_record, uid_of(connection)
         settings = await self.clients.settings(connection)
         admin = self.clients.connect(settings, connection.owner)
         try:
             info = await admin.describe_cluster()
-            _check_unfinished(connection, info.cluster_id)
+            check_same_object(connection, uid)
+            check_unfinished(connection, info.cluster_id)
             await self._let_go_of_others(connection, info.cluster_id)
             connection.cluster_id = info.cluster_id
             server = Claimed(info, admin, servers_of(settings.bootstrap_servers), on_record)
-            claim = partial(self._claim, connection, settings, server, admin)
+            claim = partial(self._claim, connection, uid, settings, server, admin)
             try:
                 engine, mine = await server.judged(claim)
             except Refused as differs:
@@ -254,20 +257,26 @@ class Engines:
                 await self._owners.remember(server)
 
     async def _claim(
-        self, connection: NamedConnection, settings: ConnectionSettings, server: Claimed, admin: KafkaAdmin
+        self,
+        connection: NamedConnection,
+        uid: str | None,
+        settings: ConnectionSettings,
+        server: Claimed,
+        admin: KafkaAdmin,
     ) -> tuple[ClusterEngine, bool]:
         """The engine, and whether it was begun with this client."""
         cluster_id = server.info.cluster_id
         async with self._one_claim(cluster_id):
+            check_same_object(connection, uid)
             running = self._running.get(cluster_id)
             claimant = self._book.standing(connection.owner, cluster_id)
-            evict = partial(self._evict_others, cluster_id, connection.owner)
+            evict = partial(self._evict_others, cluster_id, connection.owner, uid)
             named = self._book.standing
             bound = await self._owners.claim(claimant, server, named, running=running is not None, evict=evict)
             await evict()
             running = self._running.get(cluster_id)
             if running is None:
-                connection.engine = self._begin(connection, settings, server.info, admin, bound.brokers)
+                connection.engine = self._begin(connection, uid, settings, server.info, admin, bound.brokers)
             else:
                 connection.engine = running.engine
             return connection.engine, running is None
@@ -291,19 +300,12 @@ class Engines:
 
     async def _refuse_with_work(self, former: Binding, cluster_id: str) -> None:
         work = await self._owners.work_in(former.cluster_id)
-        if work.keeps(former.owner):
-            by_annotation = f"delete these resources with the annotation {LET_GO_ANNOTATION}=true"
-            without = by_annotation if work.open_runs else self._owners.without_us(former)
-            raise Refused(
-                Reason.CLUSTER_CHANGED,
-                f"leads to Kafka cluster {cluster_id}, but {work} in cluster {former.cluster_id}, which it led to "
-                "before: set spec back, or end these first. Until then the former connection is used, as long as "
-                f"this operator runs. If cluster {former.cluster_id} cannot be reached any more, {without}",
-            )
+        check_nothing_left(former, work, cluster_id, self._owners.without_us(former))
 
     def _begin(
         self,
         connection: NamedConnection,
+        uid: str | None,
         settings: ConnectionSettings,
         info: ClusterInfo,
         admin: KafkaAdmin,
@@ -332,7 +334,7 @@ class Engines:
         )
         engine = ClusterEngine(parts)
         task = asyncio.create_task(self._keep(engine))
-        self._running[info.cluster_id] = Running(engine, task, connection.owner, admin)
+        self._running[info.cluster_id] = Running(engine, task, connection.owner, uid, admin)
         log.info("cluster %s: connected at %s", info.cluster_id, settings.bootstrap_servers)
         return engine
 
@@ -353,9 +355,10 @@ class Engines:
             self.end_bindings_soon()
         self._in_background(_close(engine, engine.cluster_id))
 
-    async def _evict_others(self, cluster_id: str, owner: Owner) -> None:
+    async def _evict_others(self, cluster_id: str, owner: Owner, uid: str | None) -> None:
+        """Also that of an earlier KafkaConnection with the same name: its client may be of other servers."""
         running = self._running.get(cluster_id)
-        if running is not None and running.owner != owner:
+        if running is not None and (running.owner, running.uid) != (owner, uid):
             await self._evict(running)
 
     async def _evict(self, running: Running) -> None:
@@ -382,14 +385,6 @@ class Engines:
         task = asyncio.create_task(coroutine)
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
-
-
-def _check_unfinished(connection: NamedConnection, cluster_id: str) -> None:
-    """Refuse another cluster if the connection is only used to end work."""
-    only_to_end = connection.kafka is None or not connection.named
-    if only_to_end and cluster_id != connection.unfinished:
-        message = f"leads to Kafka cluster {cluster_id} now, and not to {connection.unfinished}"
-        raise Refused(Reason.OTHER_CLUSTER, message)
 
 
 async def _close(client: ClusterEngine | KafkaAdmin, cluster_id: str) -> None:

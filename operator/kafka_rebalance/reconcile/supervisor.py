@@ -34,7 +34,7 @@ from kafka_rebalance.reconcile.act.retention import clean_up, keep_limited, keep
 from kafka_rebalance.reconcile.act.unreadable_resources import UnreadableResources
 from kafka_rebalance.reconcile.admission import Admission
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
-from kafka_rebalance.reconcile.connection_retries import ConnectionRetries
+from kafka_rebalance.reconcile.connection_retries import ConnectionRetries, Tried
 from kafka_rebalance.reconcile.connection_samplers import ConnectionSamplers, SampleLake
 from kafka_rebalance.reconcile.engines import Engines
 from kafka_rebalance.reconcile.owner_clients import ConnectAs
@@ -320,9 +320,10 @@ class Supervisor:
         """Find the engine, unless it is known already. Returns why not; an engine that was known stays."""
         if connection.engine is not None and connection.verified == connection.kafka:
             return None
-        if (problem := retries.early(connection)) is None:
+        settings = Tried.of(connection)
+        if (problem := retries.early(settings)) is None:
             problem = await self._connected(connection)
-            retries.note(connection, problem)
+            retries.note(settings, problem)
         return problem
 
     async def _connected(self, connection: NamedConnection) -> RebalanceError | None:

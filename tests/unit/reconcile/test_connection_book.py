@@ -6,6 +6,7 @@ from kafka_rebalance.api.v1alpha1 import REBALANCES, parse_connection
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.connection_book import ConnectionBook
+from kafka_rebalance.reconcile.decide.cluster_ownership import Standing
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 OWNER = Owner("kafka", "production")
@@ -34,6 +35,12 @@ class TestCapacity:
         owners = [Owner("kafka"), Owner("kafka", "deleted"), Owner("kafka", "unknown")]
         assert [book.capacity_of(owner) for owner in owners] == [None, None, None]
         assert len(list(book)) == 2
+
+
+class TestStanding:
+    def test_of_a_connection_that_was_deleted(self):
+        """Its last settings may be those of an edit, so they count as edited."""
+        assert ConnectionBook().standing(OWNER, "c") == Standing(OWNER, named=False, edited=True)
 
 
 class TestNames:

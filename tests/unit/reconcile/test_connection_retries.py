@@ -11,6 +11,7 @@ from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reconcile import connection_retries
 from kafka_rebalance.reconcile.admission import Admission
 from kafka_rebalance.reconcile.connection_book import NamedConnection
+from kafka_rebalance.reconcile.connection_retries import Tried
 
 
 class Counted(Away):
@@ -90,22 +91,22 @@ async def test_the_pause_grows(monkeypatch):
     """And is short again after a success."""
     monkeypatch.setattr(connection_retries, "FIRST_PAUSE_SECONDS", 2.0)
     monkeypatch.setattr(connection_retries, "LONGEST_PAUSE_SECONDS", 7.0)
-    retries, connection = connection_retries.ConnectionRetries(), NamedConnection(Owner("a"))
+    retries, settings = connection_retries.ConnectionRetries(), Tried.of(NamedConnection(Owner("a")))
     failed = Transient("KafkaUnreachable", "no broker answered")
     pauses = []
     for outcome in (failed, failed, failed, None, failed):
-        retries.note(connection, outcome)
+        retries.note(settings, outcome)
         pauses.append(round(retries.seconds))
     assert pauses == [2, 4, 7, 2, 2]
 
 
 async def test_a_kept_problem_refers_to_nothing():
     """Its traceback would keep what the attempt used, such as the engine of another owner."""
-    retries, connection = connection_retries.ConnectionRetries(), NamedConnection(Owner("a"))
+    retries, settings = connection_retries.ConnectionRetries(), Tried.of(NamedConnection(Owner("a")))
     with pytest.raises(Transient) as failed:
         raise Transient("KafkaUnreachable", "no broker answered")
-    retries.note(connection, failed.value)
-    kept = retries.early(connection)
+    retries.note(settings, failed.value)
+    kept = retries.early(settings)
     assert kept is not None
     assert kept.__traceback__ is None
 
