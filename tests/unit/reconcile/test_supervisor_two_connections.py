@@ -21,19 +21,20 @@ def owner_of(world, cluster_id):
     return next(binding["owner"]["namespace"] for binding in found if binding["cluster_id"] == cluster_id)
 
 
+@pytest.fixture
+async def two(world):
+    """e/prod had its own cluster before k/prod was created. Namespace a uses k/prod."""
+    world.servers["own"] = own = Cluster([1, 2, 3, 4], mine=[[1, 2, 3]])
+    own.cluster_id = "d"
+    world.connection("e", "own")
+    await world.until(lambda: world.state("e", "prod", CONNECTIONS) == "Connected")
+    world.connection(names=["a"])
+    await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+    return world
+
+
 class TestEdited:
     """A user edits the older one: it names a server that claims the cluster id of the younger one."""
-
-    @pytest.fixture
-    async def two(self, world):
-        """e/prod had its own cluster before k/prod was created. Namespace a uses k/prod."""
-        world.servers["own"] = own = Cluster([1, 2, 3, 4], mine=[[1, 2, 3]])
-        own.cluster_id = "d"
-        world.connection("e", "own")
-        await world.until(lambda: world.state("e", "prod", CONNECTIONS) == "Connected")
-        world.connection(names=["a"])
-        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
-        return world
 
     async def edited(self, world, **lists):
         world.servers["fake"] = fake = Cluster([1, 2, 3, 4], **lists)
@@ -98,6 +99,56 @@ class TestEdited:
         await two.until(lambda: two.state("k", "prod", CONNECTIONS) == "Connected")
         assert owner_of(two, "c") == "k"
         await two.until(lambda: two.state("a") == "AwaitingApproval")
+
+
+class TestEditedWhileTheOwnerDoesNotExist:
+    """The older e/prod was edited to lead to the cluster c, in which k/prod has a run and a throttle."""
+
+    @pytest.fixture
+    async def left(self, two):
+        two.real.slow = {BrokerId(4)}
+        two.create("a", kafka=REF, **DRAIN)
+        two.see("a")
+        await two.until(lambda: len(two.real.flying) == 4)
+        two.edit(CONNECTIONS, "e", "prod", bootstrapServers="kafka:9092")
+        await two.until(lambda: two.state("e", "prod", CONNECTIONS) == "Conflicted")
+        two.gone(CONNECTIONS, "k", "prod")
+        await two.until(lambda: two.state("a") == "ConnectionNotFound")
+        await two.until(lambda: owner_of(two, "c") == "e" or "does not exist any more" in self.message(two))
+        return two
+
+    def message(self, world):
+        return world.ready("e", "prod", CONNECTIONS)[1]
+
+    async def test_takes_no_work_of_it(self, left):
+        """It may have the addresses of the cluster, and no credentials that permit to end a run there."""
+        assert owner_of(left, "c") == "k"
+        assert "The spec of KafkaConnection e/prod was edited" in self.message(left)
+        assert "Create KafkaConnection k/prod again. If that is not" in self.message(left)
+        left.connection(names=["a"])
+        await left.until(lambda: left.state("k", "prod", CONNECTIONS) == "Connected")
+        left.real.arrive()
+        await left.until(lambda: left.state("a") == "Succeeded")
+        assert (owner_of(left, "c"), any(left.real.values.values())) == ("k", False)
+
+    async def ends(self, world):
+        """The former owner never returns, and a resource of it is deleted."""
+        await world.until(lambda: owner_of(world, "c") == "e")
+        await world.until(lambda: world.state("e", "prod", CONNECTIONS) == "Connected")
+        world.real.arrive()
+        await world.deleted("a")
+        await world.until(lambda: not any(world.real.values.values()))
+
+    async def test_created_again_it_takes_the_work(self, left):
+        """As its message tells: an administrator has written its bootstrap servers then."""
+        left.gone(CONNECTIONS, "e", "prod")
+        left.connection("e")
+        await self.ends(left)
+
+    async def test_confirmed_it_takes_the_work(self, left):
+        """With the command of the message."""
+        follow(left, self.message(left))
+        await self.ends(left)
 
 
 class TestNotEdited:

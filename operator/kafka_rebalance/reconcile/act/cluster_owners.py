@@ -50,12 +50,14 @@ class _Holder:
     """The owner on record, when another claim is made.
 
     ``same``: it is the claimant. ``proved``: the work that it started is in the cluster of the claimant's server.
+    ``confirmed``: an administrator has confirmed the claimant's bootstrap servers.
     """
 
     binding: Binding
     standing: Standing
     same: bool
     proved: bool
+    confirmed: bool
 
 
 class ClusterOwners:
@@ -133,7 +135,8 @@ class ClusterOwners:
     ) -> None:
         """Refuse a claimant that the owner on record outranks."""
         binding, standing, kept = holder.binding, holder.standing, work.keeps(claimant.owner)
-        refusal = refusal_of_claim(claimant, binding, standing, work=kept, running=running, proved=holder.proved)
+        sure = {"proved": holder.proved, "confirmed": holder.confirmed}
+        refusal = refusal_of_claim(claimant, binding, standing, work=kept, running=running, **sure)
         if refusal is None:
             return
         if work and not holder.standing.named:
@@ -353,7 +356,7 @@ def _holder(binding: Binding, claimant: Standing, server: Claimed, standing_of: 
     same = binding.owner == claimant.owner
     advertised, as_created = advertised_by(server.info.brokers), bool(claimant.owner.connection) and not claimant.edited
     here = same or proved(binding, server.servers, advertised, as_created=as_created)
-    return _Holder(binding, standing, same, here)
+    return _Holder(binding, standing, same, here, confirmed(binding, server.servers))
 
 
 def _new_binding(owner: Owner, server: Claimed, followed: _Holder | None) -> Binding:

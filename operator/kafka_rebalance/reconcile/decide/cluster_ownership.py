@@ -4,7 +4,7 @@ Pure. The owner on record keeps it, even if another connection comes first after
 inline connections, because creating one is an administrator's right. If there are two KafkaConnections, the older one
 owns the cluster, no matter which connects first, if it is proved that both lead to it: the server of the older one may
 only claim its id. One whose spec was edited takes a cluster from no other owner, because its editor could name such a
-server; from inline connections it does with this proof.
+server; from inline connections it does with this proof, and an idle one from a KafkaConnection that does not exist.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Standing:
 
     ``named``: the KafkaConnection exists, or a resource with an inline connection names the cluster or may do so. If
     not, it claims the cluster only to end its work there. ``created``: the time of creation of the KafkaConnection;
-    ``edited``: its spec has changed since.
+    ``edited``: its spec has changed since, or may have before it was deleted.
     """
 
     owner: Owner
@@ -44,16 +44,23 @@ def refusal_at_once(claimant: Standing, binding: Binding, holder: Standing) -> R
     """
     if claimant.owner.connection or not holder.named:
         return None
-    return refusal_of_claim(claimant, binding, holder, work=False, running=False, proved=False)
+    return refusal_of_claim(claimant, binding, holder, work=False, running=False, proved=False, confirmed=False)
 
 
 def refusal_of_claim(
-    claimant: Standing, binding: Binding | None, holder: Standing, *, work: bool, running: bool, proved: bool
+    claimant: Standing,
+    binding: Binding | None,
+    holder: Standing,
+    *,
+    work: bool,
+    running: bool,
+    proved: bool,
+    confirmed: bool,
 ) -> Refused | None:
     """Why the claimant may not have the cluster; None: it may, and the cluster is bound to it from now on.
 
     ``work``: runs are open there, or throttles of ours are in place. ``running``: an engine works there. ``proved``:
-    the server of the claimant is the cluster of the holder.
+    the server of the claimant is the cluster of the holder. ``confirmed``: an administrator says so.
     """
     if binding is None or binding.owner == claimant.owner:
         return None
@@ -61,9 +68,10 @@ def refusal_of_claim(
         return _owned_elsewhere(binding)
     if claimant.owner.connection:
         if not holder.named:
-            # The KafkaConnection may be created again soon. The server of another one may only claim the id.
-            kept = holder.owner.connection and work and not proved
-            return _work_kept(binding) if kept else None
+            # The KafkaConnection may be created again soon. The server of another one may only claim the id, and who
+            # has edited it may know the addresses of the cluster, but no credentials that permit to end work there.
+            kept = holder.owner.connection and work and (claimant.edited or not proved) and not confirmed
+            return _work_kept(claimant, binding) if kept else None
         if holder.owner.connection:
             return _conflict(claimant, binding, holder, work=work, proved=proved)
         return _edited(claimant, binding) if claimant.edited and not proved else None
@@ -111,13 +119,18 @@ def _edited(claimant: Standing, binding: Binding) -> Refused:
     )
 
 
-def _work_kept(binding: Binding) -> Refused:
+def _work_kept(claimant: Standing, binding: Binding) -> Refused:
     """The refusal of a KafkaConnection while there is work of one that was deleted."""
-    return Refused(
-        Reason.CONFLICTED,
-        f"Kafka cluster {binding.cluster_id} belongs to {binding.owner}, and it is not known that the bootstrap "
-        "servers of both lead to the same cluster",
-    )
+    cluster = f"Kafka cluster {binding.cluster_id} belongs to {binding.owner}"
+    if claimant.edited:
+        message = (
+            f"{cluster}. The spec of {claimant.owner} was edited, and an edit takes no work of another "
+            f"KafkaConnection. Create {binding.owner} again. If that is not possible, delete {claimant.owner} and "
+            f"create it again, with all bootstrap servers of {binding.owner}"
+        )
+    else:
+        message = f"{cluster}, and it is not known that the bootstrap servers of both lead to the same cluster"
+    return Refused(Reason.CONFLICTED, message)
 
 
 def _age(standing: Standing) -> tuple[str, Owner]:

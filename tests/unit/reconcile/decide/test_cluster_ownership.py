@@ -47,7 +47,9 @@ def connection(name, created=OLD, *, named=True, edited=False):
 )
 def test_who_is_refused(claimant, holder, work, refused):
     """``named``: the owner's resources are there, or its KafkaConnection; ``work``: something is not ended."""
-    found = refusal_of_claim(claimant, Binding("c", holder.owner), holder, work=work, running=False, proved=False)
+    found = refusal_of_claim(
+        claimant, Binding("c", holder.owner), holder, work=work, running=False, proved=False, confirmed=False
+    )
     assert (found and found.reason) == refused
 
 
@@ -72,7 +74,11 @@ def test_who_is_refused_at_once(claimant, holder, refused):
     if found is not None:
         known = [(work, running, proved) for work in (0, 1) for running in (0, 1) for proved in (0, 1)]
         later = {
-            str(refusal_of_claim(claimant, binding, holder, work=bool(w), running=bool(r), proved=bool(p)))
+            str(
+                refusal_of_claim(
+                    claimant, binding, holder, work=bool(w), running=bool(r), proved=bool(p), confirmed=False
+                )
+            )
             for w, r, p in known
         }
         assert later == {str(found)}
@@ -80,7 +86,10 @@ def test_who_is_refused_at_once(claimant, holder, refused):
 
 def test_a_cluster_without_a_binding():
     """The first one gets it."""
-    assert refusal_of_claim(inline("a"), None, inline("b"), work=False, running=False, proved=False) is None
+    assert (
+        refusal_of_claim(inline("a"), None, inline("b"), work=False, running=False, proved=False, confirmed=False)
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +101,9 @@ def test_a_cluster_without_a_binding():
 )
 def test_while_an_engine_works_there(claimant, holder, refused):
     """The engine is stopped only for a KafkaConnection."""
-    found = refusal_of_claim(claimant, Binding("c", holder.owner), holder, work=False, running=True, proved=False)
+    found = refusal_of_claim(
+        claimant, Binding("c", holder.owner), holder, work=False, running=True, proved=False, confirmed=False
+    )
     assert (found and found.reason) == refused
 
 
@@ -104,13 +115,24 @@ def test_while_an_engine_works_there(claimant, holder, refused):
         (connection("p", OLD), connection("q", NEW, edited=True), False, None),
         (connection("p", OLD), connection("q", NEW), True, "Conflicted"),
         (connection("p", OLD, edited=True), connection("q", NEW), False, "Conflicted"),
-        (connection("p", OLD, edited=True), connection("q", named=False), True, None),
+        (connection("p", OLD, edited=True), connection("q", named=False), True, "Conflicted"),
+        (connection("p", OLD, edited=True), connection("q", named=False), False, None),
         (connection("p", NEW), connection("q", named=False), True, None),
         (connection("p", NEW), connection("q", OLD), False, "Conflicted"),
         (inline("a"), inline("b"), False, "ClusterOwnedElsewhere"),
     ],
 )
 def test_where_both_are_known_to_lead_to_the_cluster(claimant, holder, work, refused):
-    """An edit, or a server that only claims the id, takes nothing away then."""
-    found = refusal_of_claim(claimant, Binding("c", holder.owner), holder, work=work, running=True, proved=True)
+    """A server that only claims the id takes nothing away then, and an edit no work of a KafkaConnection."""
+    found = refusal_of_claim(
+        claimant, Binding("c", holder.owner), holder, work=work, running=True, proved=True, confirmed=False
+    )
     assert (found and found.reason) == refused
+
+
+def test_an_administrator_confirms_the_servers_of_an_edited_one():
+    """While the former KafkaConnection exists, it keeps the cluster all the same."""
+    claimant, known = connection("p", OLD, edited=True), {"running": True, "proved": True, "confirmed": True}
+    for former, refused in ((connection("q", named=False), None), (connection("q", NEW), "Conflicted")):
+        found = refusal_of_claim(claimant, Binding("c", former.owner), former, work=True, **known)
+        assert (found and found.reason) == refused
