@@ -84,6 +84,33 @@ OWNERSHIP_RULES = (
         ),
     ),
     BrokenRule(
+        "edited-takes-no-work",
+        "A KafkaConnection whose spec was edited takes no runs and throttles of one that is created again soon.",
+        "reconcile/decide/cluster_ownership.py",
+        "(claimant.edited or not proved) and not confirmed",
+        "not proved",
+        (
+            "tests/unit/reconcile/decide/test_cluster_ownership.py::test_where_both_are_known_to_lead_to_the_cluster",
+            "tests/unit/reconcile/test_supervisor_two_connections.py::TestEditedWhileTheOwnerDoesNotExist::test_takes_no_work_of_it",
+        ),
+    ),
+    BrokenRule(
+        "former-settings",
+        "The settings of a former KafkaConnection take no cluster for the one that was created again.",
+        "reconcile/claim_checks.py",
+        "if uid_of(connection) != uid:",
+        "if False:",
+        ("tests/unit/reconcile/test_supervisor_created_again.py::test_the_former_settings_take_nothing",),
+    ),
+    BrokenRule(
+        "former-client",
+        "A client with the settings of a former KafkaConnection is not used for the one that was created again.",
+        "reconcile/engines.py",
+        "(running.owner, running.uid) != (owner, uid)",
+        "running.owner != owner",
+        ("tests/unit/reconcile/test_supervisor_created_again.py::test_the_former_client_is_used_no_more",),
+    ),
+    BrokenRule(
         "ids-prove-nothing",
         "Throttles and cordons of another owner are taken over only if its addresses belong to the cluster.",
         "reconcile/decide/cluster_identity.py",
