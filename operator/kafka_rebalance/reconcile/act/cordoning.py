@@ -8,11 +8,13 @@ removed. A rollback removes it, but does not wait for dead brokers: the throttle
 over, the cordon stays on record and is removed again in each round. If a broker answers that the cordon is not
 permitted, it is taken off the record: a cordon that is there later was set by others, and must not be removed. If an
 earlier call may have set it, that waits until no call can be late any more, and the cordon must not be there then.
+Brokers that refuse are asked again after a pause (``refused_cordons``).
 """
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 from structlog.contextvars import bound_contextvars
 
@@ -21,11 +23,13 @@ from kafka_rebalance.errors import Permanent
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, ConfigSource, ConfigValue, KafkaAdmin, is_denied
 from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile.act.refused_cordons import RefusedCordons
 from kafka_rebalance.reconcile.decide.arrival_proof import may_be_executed_late
 from kafka_rebalance.reconcile.decide.direction import direction_of, end_unknown
 from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.units import few
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +37,8 @@ CONFIG = "cordoned.log.dirs"
 ALL_DIRS = "*"
 _UNSET = ConfigValue("", ConfigSource.DEFAULT)
 """Recorded on 4.3."""
+_DENIED = "denied"
+"""Removals that are not permitted, of cordons that are not there but may be set late."""
 
 
 class Cordons:
@@ -42,6 +48,7 @@ class Cordons:
         self._admin = admin
         self._stores = stores
         self._clock = clock
+        self._refused: WeakKeyDictionary[Rebalance, RefusedCordons] = WeakKeyDictionary()
 
     async def keep(
         self, rebalance: Rebalance, alive: Collection[BrokerId], rebalances: Iterable[Rebalance] = ()
@@ -71,14 +78,14 @@ class Cordons:
         done = rebalance.memory.cordons_done
         # A cordon on record was begun before the run was blocked: Kafka may not have been reached.
         may_begin = wanted if rebalance.assessment.step_block is None else wanted & _cordoned(rebalance)
-        new = may_begin - done
+        new = self._refused_by(rebalance).due(ConfigOp.SET, may_begin - done)
         if not new:
             return
         try:
             done |= await self._cordon(rebalance, new, of_others)
         except Permanent as error:
             # Without the right to alter brokers a decommission goes on: a cordon is a help, not a condition.
-            log.warning("%s: brokers %s are not cordoned: %s", rebalance.name, sorted(new), error.message)
+            log.warning("%s: brokers %s are not cordoned: %s", rebalance.name, few(sorted(new)), error.message)
             done |= new
         rebalance.memory = replace(rebalance.memory, cordons_done=done)
 
@@ -90,13 +97,19 @@ class Cordons:
         """
         # Before the call: if the record cannot be written after it, a spec that empties them again cordons them again.
         rebalance.memory = replace(rebalance.memory, cordons_done=rebalance.memory.cordons_done - back)
-        now = self._clock.monotonic()
-        found = await self._admin.broker_configs(back, [CONFIG])
+        now, refused, done = self._clock.monotonic(), self._refused_by(rebalance), back.intersection(of_others)
+        late = _late_cordons(rebalance.memory, back, now)
+        due = (refused.due(ConfigOp.DELETE, back) - (late - refused.due(_DENIED, late))) | done
+        if not due:
+            return
+        found = await self._admin.broker_configs(due, [CONFIG])
         theirs = {broker for broker, values in found.items() if cordoned_by_others(values.get(CONFIG))}
-        done = back.intersection(of_others)
-        with bound_contextvars(**rebalance.log_fields):
-            answers = await self._change(found.keys() - theirs - done, ConfigChange(CONFIG, ConfigOp.DELETE))
-        done |= {b for b, wrong in answers.items() if wrong is None or (is_denied(wrong) and is_unset(found[b]))}
+        answers = await self._change(rebalance, found.keys() - theirs - done, ConfigChange(CONFIG, ConfigOp.DELETE))
+        denied = {b for b, wrong in answers.items() if wrong is not None and is_denied(wrong) and is_unset(found[b])}
+        removed = {broker for broker, wrong in answers.items() if wrong is None}
+        refused.answered(ConfigOp.DELETE, answers.keys() - denied - removed, denied | removed)
+        refused.answered(_DENIED, denied & late, removed)
+        done |= denied | removed
         late = _late_cordons(rebalance.memory, done, now)
         await self._record(rebalance, _cordoned(rebalance) - (done - late) - theirs)
 
@@ -116,10 +129,10 @@ class Cordons:
         await self._record(rebalance, recorded | ours)
         done, denied = set[BrokerId](), set[BrokerId]()
         try:
-            with bound_contextvars(**rebalance.log_fields):
-                answers = await self._change(ours, ConfigChange(CONFIG, ConfigOp.SET, ALL_DIRS))
+            answers = await self._change(rebalance, ours, ConfigChange(CONFIG, ConfigOp.SET, ALL_DIRS))
             done = {broker for broker, wrong in answers.items() if wrong is None}
             denied = {broker for broker, wrong in answers.items() if wrong is not None and is_denied(wrong)}
+            self._refused_by(rebalance).answered(ConfigOp.SET, answers.keys() - done - denied, done | denied)
         finally:
             unanswered = dict.fromkeys(ours - done - denied, self._clock.monotonic())
             known = {**rebalance.memory.cordons_unanswered, **unanswered}
@@ -153,15 +166,20 @@ class Cordons:
         await self._stores.runs.save(run)
         rebalance.record = replace(rebalance.record, run=run)
 
-    async def _change(self, brokers: Collection[BrokerId], change: ConfigChange) -> Mapping[BrokerId, str | None]:
+    async def _change(
+        self, rebalance: Rebalance, brokers: Collection[BrokerId], change: ConfigChange
+    ) -> Mapping[BrokerId, str | None]:
         """The answer of each broker: None if the change was made."""
         if not brokers:
             return {}
-        answers = await self._admin.alter_broker_configs({broker: [change] for broker in sorted(brokers)})
-        for broker, wrong in answers.items():
-            if wrong is not None:
-                log.warning("%s of %s on broker %d: %s", change.op, CONFIG, broker, wrong)
+        with bound_contextvars(**rebalance.log_fields):
+            answers = await self._admin.alter_broker_configs({broker: [change] for broker in sorted(brokers)})
+            if news := self._refused_by(rebalance).news(f"{change.op} of {CONFIG}", answers):
+                log.warning("%s: %s", rebalance.name, news)
         return answers
+
+    def _refused_by(self, rebalance: Rebalance) -> RefusedCordons:
+        return self._refused.setdefault(rebalance, RefusedCordons(self._clock.monotonic))
 
 
 def _cordoned(rebalance: Rebalance) -> set[BrokerId]:

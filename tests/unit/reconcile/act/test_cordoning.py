@@ -222,6 +222,71 @@ class TestNotPermittedAfterAnEarlierCall:
         assert mine.record.run.cordoned == ((FOUR,) if there else ())
 
 
+class TestRefusedAgainAndAgain:
+    """A server may refuse all changes in each round, with another text each time, and so fill the log."""
+
+    @pytest.fixture
+    def refusing(self):
+        """A minute of rounds, with what the brokers answer."""
+        cluster, clock = Cluster(**{f"b{broker}": UNSET for broker in range(1, 51)}), StoppedClock()
+        kept = Cordons(cluster, Stores(None, None, cluster), clock)
+
+        async def rounds(mine, answer):
+            for number in range(120):
+                cluster.denied = dict.fromkeys(cluster.values, f"{answer}: no {number}")
+                await kept.keep(mine, list(cluster.values))
+                clock.at += timedelta(seconds=0.5)
+            return sum(broker == 1 for op, broker, *_ in cluster.happened if op != "record")
+
+        rounds.cluster, rounds.kept, rounds.clock = cluster, kept, clock
+        return rounds
+
+    async def test_setting_it(self, refusing, caplog):
+        mine = rebalance(decommission=range(1, 51))
+        assert await refusing(mine, "INVALID_CONFIG") == 6
+        assert len(caplog.messages) == 6
+        assert caplog.messages[0] == (
+            "kafka/r: Set of cordoned.log.dirs on brokers 1, 2, 3 and 47 more: INVALID_CONFIG: no 0"
+        )
+
+    async def test_another_broker_does_not_wait(self, refusing):
+        """Nor does a removal."""
+        mine = rebalance(decommission=range(1, 52))
+        await refusing(mine, "INVALID_CONFIG")
+        cluster = refusing.cluster
+        cluster.values[BrokerId(51)], cluster.denied = UNSET, {}
+        await refusing.kept.keep(mine, list(cluster.values))
+        assert cluster.values[BrokerId(51)] == OURS
+        assert cluster.values[BrokerId(1)] == UNSET
+        recorded(mine, run=replace(mine.record.run, undo=True))
+        await refusing.kept.keep(mine, list(cluster.values))
+        assert (ConfigOp.DELETE, 1, "") in cluster.happened
+
+    async def test_it_is_set_in_the_end(self, refusing):
+        mine = rebalance(decommission=range(1, 51))
+        await refusing(mine, "INVALID_CONFIG")
+        refusing.clock.at += timedelta(seconds=60)
+        refusing.cluster.denied = {}
+        await refusing.kept.keep(mine, list(refusing.cluster.values))
+        assert set(refusing.cluster.values.values()) == {OURS}
+
+    @pytest.mark.parametrize("answer", ["INVALID_CONFIG", "CLUSTER_AUTHORIZATION_FAILED"])
+    async def test_removing_it(self, refusing, caplog, answer):
+        """Also where a late call keeps it on record."""
+        mine = rebalance(range(1, 51), deleting=True)
+        mine.memory = replace(mine.memory, unanswered_at=refusing.clock.monotonic() + 60)
+        assert await refusing(mine, answer) == 6
+        assert len(caplog.messages) == 6
+        assert len(mine.record.run.cordoned) == 50
+
+    async def test_others_that_need_it_do_not_wait(self, refusing):
+        """The record of a run without the last claim to a cordon is written at once."""
+        mine, other = (rebalance([1], deleting=True) for _ in range(2))
+        await refusing(mine, "INVALID_CONFIG")
+        await refusing.kept.keep(mine, list(refusing.cluster.values), [mine, other])
+        assert mine.record.run.cordoned == ()
+
+
 class TestHeldBack:
     """By a missing approval, for example: then broker configs must not change, just like replicas."""
 
