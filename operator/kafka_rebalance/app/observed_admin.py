@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Collection, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
@@ -18,9 +19,11 @@ V = TypeVar("V", AlterCode, LogDirCode, str | None)
 T = TypeVar("T")
 _MANY = 200
 """The number of changes from which their audit lines are written in a thread: some 10 ms."""
-_MOST_REFUSED = 100
-"""Changes of one call that Kafka refused and that have a line each: a server may refuse 100,000 in each round."""
-_NO_CHANGE = {*AlterCode, *LogDirCode} - {AlterCode.OK, AlterCode.UNKNOWN, LogDirCode.OK, LogDirCode.UNKNOWN}
+_MOST_NOT_MADE = 100
+"""Changes of one call that have a line each although they were refused, or although it is not known whether they were
+made: a server may answer 100,000 in this way in each round."""
+_MADE = {AlterCode.OK, LogDirCode.OK}
+_REFUSALS = {*AlterCode, *LogDirCode} - {*_MADE, AlterCode.UNKNOWN, LogDirCode.UNKNOWN}
 _OK = "Ok"
 _FAILED = "Failed"
 
@@ -146,19 +149,25 @@ class _ObservedAdmin:
 def _audit(
     call: str, cluster_id: str, about: Mapping[K, Mapping[str, object]], answers: Mapping[K, V], lost: str
 ) -> None:
-    refused = 0
+    others = Counter[str]()
     for key, fields in about.items():
-        refused += (changed_nothing := key in answers and _is_refusal(answers[key]))
-        if not changed_nothing or refused <= _MOST_REFUSED:
-            said = _text(answers[key]) if key in answers else lost
+        said = _text(answers[key]) if key in answers else lost
+        if (group := _group(answers[key]) if key in answers else lost) != _OK:
+            others[group] += 1
+        if others[group] <= _MOST_NOT_MADE:
             audited(call, _named(key), said, {"cluster": cluster_id, **fields})
-    if refused > _MOST_REFUSED:
-        audited(call, f"{refused - _MOST_REFUSED} more", "Refused", {"cluster": cluster_id})
+    for group, number in others.items():
+        if number > _MOST_NOT_MADE:
+            audited(call, f"{number - _MOST_NOT_MADE} more", group, {"cluster": cluster_id})
 
 
-def _is_refusal(answer: object) -> bool:
-    """Whether the change was not made for sure. The answers to changes of configs are texts."""
-    return not ports.is_silent(answer) if type(answer) is str else answer in _NO_CHANGE
+def _group(answer: object) -> str:
+    """Ok if the change was made, Refused if it was not made for sure. The answers to changes of configs are texts."""
+    if type(answer) is str:
+        return "Unknown" if ports.is_silent(answer) else "Refused"
+    if answer is None or answer in _MADE:
+        return _OK
+    return "Refused" if answer in _REFUSALS else "Unknown"
 
 
 def _partition(tp: TopicPartition) -> dict[str, object]:

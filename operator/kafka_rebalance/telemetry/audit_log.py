@@ -9,13 +9,13 @@ from collections.abc import Mapping
 AUDIT = "kafka_rebalance.audit"
 _log = logging.getLogger(AUDIT)
 _LONGEST = 300
-"""Characters of a value: a list of throttled replicas may have a hundred times as many."""
+"""Characters of a value. A list of throttled replicas, or the text of a server, may have a hundred times as many."""
 
 
 def audited(call: str, what: str, answer: str, fields: Mapping[str, object]) -> None:
     """Log one change. ``what``: the partition, replica, broker or topic; ``answer``: Kafka's, or why there is none."""
-    shown = {name: _short(value) for name, value in fields.items()}
-    _log.info("%s %s: %s", call, what, answer, extra={"call": call, "answer": answer, **shown})
+    shown = {name: _short(value) for name, value in {"call": call, "answer": answer, **fields}.items()}
+    _log.info("%s %s: %s", call, what, shown["answer"], extra=shown)
 
 
 def _short(value: object) -> object:

@@ -14,7 +14,7 @@ from tests.fakes.operator_in_memory import OperatorInMemory
 from kafka_rebalance.app import observed_admin
 from kafka_rebalance.app.observed_admin import observed
 from kafka_rebalance.errors import Permanent, Transient
-from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp
+from kafka_rebalance.kafka.ports import AlterCode, ConfigChange, ConfigOp
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.telemetry.audit_log import AUDIT
 from kafka_rebalance.telemetry.exposition import process_registry
@@ -202,19 +202,57 @@ class TestAudit:
         assert found[-1]["message"] == "alter_reassignments 900 more: Refused"
 
     @pytest.mark.parametrize(
-        ("answer", "lines_of_all"),
-        [("INVALID_CONFIG: no", 101), ("REQUEST_TIMED_OUT: late", 300), ("_TRANSPORT: gone", 300)],
+        ("answer", "others"),
+        [("INVALID_CONFIG: no", "Refused"), ("REQUEST_TIMED_OUT: late", "Unknown"), ("_TRANSPORT: gone", "Unknown")],
     )
-    async def test_many_changes_of_configs_that_are_refused(self, admin, lines, answer, lines_of_all):
-        """The broker may have made those of which its answer is not known."""
+    async def test_many_changes_of_configs_that_are_not_accepted(self, admin, lines, answer, others):
+        """The broker may have made those of which its answer is not known. Each answer may be another text."""
 
         async def alter_topic_configs(changes):
-            return dict.fromkeys(changes, answer)
+            return {topic: f"{answer} {topic}" for topic in changes}
 
         admin.kafka.alter_topic_configs = alter_topic_configs
         items = ConfigChange("leader.replication.throttled.replicas", ConfigOp.APPEND, "0:1")
         await admin.alter_topic_configs({f"t{number}": [items] for number in range(300)})
-        assert len(audit(lines)) == lines_of_all
+        assert len(found := audit(lines)) == 101
+        assert found[-1]["message"] == f"alter_topic_configs 200 more: {others}"
+
+    @pytest.mark.parametrize("answer", [AlterCode.UNKNOWN, None], ids=["unknown", "none"])
+    async def test_many_of_which_it_is_not_known_whether_they_were_made(self, admin, lines, answer):
+        """A server may give each order an error code that Kafka does not have, or leave it out, in each round."""
+
+        async def alter_reassignments(orders):
+            return dict.fromkeys(orders, answer) if answer is not None else {}
+
+        admin.kafka.alter_reassignments = alter_reassignments
+        await admin.alter_reassignments({TopicPartition("t", n): replicas_of(1, 3) for n in range(300)})
+        said = answer or "no answer"
+        assert [line["answer"] for line in audit(lines)] == [said] * 101
+        assert audit(lines)[-1]["message"] == f"alter_reassignments 200 more: {said}"
+
+    async def test_each_that_is_accepted_has_a_line(self, admin, lines):
+        """A text is no acceptance, whatever it says: that is how refused changes of configs are answered."""
+        admin.kafka.create("u", [[1, 2]] * 150, "id-u")
+        await admin.alter_reassignments({TopicPartition("u", n): replicas_of(1, 3) for n in range(150)})
+        assert len(audit(lines)) == 150
+
+        async def alter_topic_configs(changes):
+            return dict.fromkeys(changes, "OK")
+
+        admin.kafka.alter_topic_configs = alter_topic_configs
+        items = ConfigChange("leader.replication.throttled.replicas", ConfigOp.APPEND, "0:1")
+        await admin.alter_topic_configs({f"t{number}": [items] for number in range(300)})
+        assert len(audit(lines)) == 150 + 101
+
+    async def test_a_long_answer_is_cut(self, admin, lines):
+        async def alter_topic_configs(changes):
+            return dict.fromkeys(changes, "INVALID_CONFIG: " + "x" * 100_000)
+
+        admin.kafka.alter_topic_configs = alter_topic_configs
+        await admin.alter_topic_configs({"t": [ConfigChange("x", ConfigOp.DELETE)]})
+        (line,) = audit(lines)
+        assert line["answer"].endswith("… (100016 characters)")
+        assert len(line["answer"]) + len(line["message"]) < 1000
 
     async def test_many_lines_are_written_in_a_thread(self, admin, lines, monkeypatch):
         """100,000 of them would block the event loop for seconds. They have the fields of the call all the same."""
