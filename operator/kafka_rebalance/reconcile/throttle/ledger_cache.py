@@ -28,6 +28,8 @@ _MOST_TROUBLES = 1000
 """A server may refuse another topic in each round."""
 _MOST_LOGGED = 100
 """While there are more at the same time, further ones have no line in the log."""
+_LONGEST_TROUBLE = 500
+"""Characters: the text of a server may have 100,000."""
 
 
 async def stored_ledger(store: LedgerStore, cluster_id: str) -> Ledger | None:
@@ -139,7 +141,7 @@ class LedgerCache:
 
     def note(self, where: str, problem: str) -> None:
         """``where``, ``broker ID`` or ``topic NAME`` and maybe a third word, could not be read or written."""
-        trouble = f"{where}: {problem}"
+        trouble = f"{where}: {problem}"[:_LONGEST_TROUBLE]
         known = self._troubles.get(where) == trouble
         self._troubles[where] = trouble
         if not known and len(self._troubles) <= _MOST_LOGGED:

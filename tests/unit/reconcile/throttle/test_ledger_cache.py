@@ -48,6 +48,12 @@ async def test_a_late_write_of_an_earlier_process_is_replaced(kube):
     assert await stored_ledger(LedgerStore(kube), "c") == cache.ledger != Ledger()
 
 
+def test_a_long_answer_of_a_server_is_cut(kube, caplog):
+    cache = LedgerCache("c", LedgerStore(kube))
+    cache.note("topic t", "INVALID_CONFIG: " + "x" * 100_000)
+    assert len(caplog.messages[0]) == len(cache.trouble) == 500
+
+
 def test_many_troubles_have_few_lines_in_the_log(kube, caplog):
     """A server may refuse any number of topics in each round. The status has the number of those that are kept."""
     cache = LedgerCache("c", LedgerStore(kube))
