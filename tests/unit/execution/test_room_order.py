@@ -101,6 +101,28 @@ class TestEffort:
         assert len(found.first) + len(found.stuck) == 3002
 
 
+class Moved(dict):
+    """What a partition frees; counts how often a search moves it on paper or back, or looks at it."""
+
+    count = 0
+
+    def items(self):
+        Moved.count += 1
+        assert Moved.count < 50_000
+        return super().items()
+
+
+class TestEffortOfAllOrders:
+    def test_two_full_brokers_without_an_order(self, monkeypatch):
+        """40 partitions: 19 small ones each way, of which two fit at a time, and a large one each way that never fits.
+        The small ones that have moved can be combined in millions of ways, of which 1,000 are tried."""
+        monkeypatch.setattr(Moved, "count", 0)
+        rows = [*((1, 2, 10), (2, 1, 10)) * 19, (1, 2, 1000), (2, 1, 1000)]
+        waiting = [Shift(s.tp, s.takes, Moved(s.frees)) for s in shifts(*rows)]
+        assert len(room_order(waiting, room(b1=20, b2=20)).stuck) == 2
+        assert Moved.count > 1_000
+
+
 def has_an_order(waiting, free):
     """Whether these fit one after the other, in any order; tried one by one."""
 
