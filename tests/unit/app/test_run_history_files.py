@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import random
 import string
 import threading
-from dataclasses import replace
+import weakref
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,15 @@ def record(run_id: str = "run-1") -> RunRecord:
         limits_changed=False,
         steps=(STEP, STEP),
     )
+
+
+class Referable(RunRecord):
+    """Without slots, so that weak references to it can be made."""
+
+    @classmethod
+    def of(cls, namespace: str, run_id: str) -> Referable:
+        made = replace(record(run_id), namespace=namespace)
+        return cls(**{of.name: getattr(made, of.name) for of in fields(made)})
 
 
 async def test_a_run_is_one_whole_file(tmp_path: Path) -> None:
@@ -145,10 +156,11 @@ async def test_long_runs_that_wait_do_not_fill_the_memory(
 async def test_the_namespace_with_most_that_waits_loses_its_newest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The runs of others are kept; with equal shares it is the next run that is not."""
+    """The runs of others are kept; with equal shares it is the next run that is not. What is lost frees its memory."""
     monkeypatch.setattr(run_history_files, "_LEAST_WEIGHT", 10)
     monkeypatch.setattr(run_history_files, "_MOST_WAITING_STEPS", 60)
     answers, written = threading.Event(), list[str]()
+    in_memory = weakref.WeakValueDictionary[str, Referable]()
     files = RunHistoryFiles(str(tmp_path))
 
     def write(_place: str, record: RunRecord) -> None:
@@ -158,8 +170,13 @@ async def test_the_namespace_with_most_that_waits_loses_its_newest(
     monkeypatch.setattr(files, "_write", write)
     with caplog.at_level(logging.WARNING):
         for run in ("a1", "a2", "a3", "a4", "a5", "a6", "b1", "a7", "b2", "b3", "b4"):
-            files.keep(replace(record(run), namespace=run[0]))
+            made = Referable.of(run[0], run)
+            in_memory[run] = made
+            files.keep(made)
+            del made
     assert [message.split()[1] for message in caplog.messages] == ["a6", "a7", "a5", "a4", "b4"]
+    gc.collect()
+    assert set(in_memory) - {"a1"} == {"a2", "a3", "b1", "b2", "b3"}  # the first one is being written
     answers.set()
     await files.close()
     assert written == ["a1", "a2", "a3", "b1", "b2", "b3"]
