@@ -5,6 +5,7 @@ import json
 import logging
 import socket
 import threading
+import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -81,6 +82,8 @@ class World:
             self.tokens.token()
         assert failed.value is self.tokens.failure
         assert self.client.token_endpoint in failed.value.message
+        shown = "".join(traceback.format_exception(failed.value))
+        assert not any(secret in shown for secret in (TOKEN, SECRET, "hunter2"))
         return failed.value
 
 
@@ -192,6 +195,7 @@ class TestFailures:
             (200, b"not json", "not JSON with an access_token"),
             (200, {"token": "x"}, "not JSON with an access_token"),
             (200, {"access_token": TOKEN, "expires_in": "soon"}, "not JSON with an access_token"),
+            (200, {"access_token": TOKEN, "expires_in": TOKEN}, "not JSON with an access_token"),
             (200, {"access_token": 5}, "no usable access_token"),
             (200, {"access_token": f"{TOKEN}\x01auth=other"}, "no usable access_token"),
             (200, {"access_token": TOKEN, "expires_in": -1}, "no usable access_token"),
@@ -223,11 +227,12 @@ class TestFailures:
         ids=["a lifetime beyond all numbers", "nested without end"],
     )
     def test_an_answer_that_breaks_its_reader(self, world: World, body: bytes) -> None:
-        """It is retried, and not at once."""
+        """It is retried, and not at once. A traceback has nothing of the error of the reader."""
         world.endpoint.body = body
         for _ in range(2):
             failed = world.failed()
             assert (failed.reason, "too large" in failed.message) == ("TokenUnavailable", True)
+            assert failed.__suppress_context__
         assert len(world.endpoint.requests) == 1
         world.endpoint.status, world.now = 400, 1002.0
         assert world.failed().reason == "KafkaAuthenticationFailed"

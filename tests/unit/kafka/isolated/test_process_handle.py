@@ -80,6 +80,15 @@ class TestTheLog:
         handler.emit(logging.LogRecord("lib", logging.ERROR, "", 0, "refused %s", ("hunter2",), None))
         assert sent == [(Kind.LOG, logging.ERROR, b"lib\nrefused \xe2\x80\xa2\xe2\x80\xa2\xe2\x80\xa2")]
 
+    def test_a_credential_at_the_end_of_a_long_line(self):
+        """The line is cut without it: the beginning of a credential would not be found any more."""
+        sent = []
+        settings = ConnectionSettings("kafka:9092", username="me", password="hunter2")
+        handler = client_process._PipeHandler(lambda *line: sent.append(line), settings)
+        handler.emit(logging.LogRecord("lib", logging.ERROR, "", 0, "x" * 3_996 + "hunter2" + "y" * 100, (), None))
+        ((_, _, line),) = sent
+        assert line.decode() == "lib\n" + "x" * 3_996 + "•••y"
+
     async def test_what_libraries_print_is_logged_without_credentials(self, caplog):
         """librdkafka prints what does not reach its callbacks."""
         errors, theirs = socket.socketpair()
