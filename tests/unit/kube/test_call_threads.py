@@ -78,10 +78,15 @@ class TestShares:
         await asyncio.gather(*tasks)
 
     async def test_many_slow_namespaces(self, threads, slow):
-        """They do not hold up the calls about the operator's own records."""
-        tasks = [asyncio.create_task(threads.run(slow(at), f"slow{at}")) for at in range(20)]
+        """They hold up writes of others, but not the calls about the operator's own records, nor what rounds read."""
+        tasks = [asyncio.create_task(threads.run(slow(at), f"slow{at // 2}")) for at in range(8)]
         await slow.until_begun(8)
-        assert await threads.run(lambda: "own", None) == "own"
+        tasks.append(asyncio.create_task(threads.run(slow("write"), "other")))
+        async with asyncio.timeout(60):
+            assert await threads.run(lambda: "own", None) == "own"
+            assert await threads.run(lambda: "read", "other", CallShare.READS) == "read"
+            assert await threads.run(lambda: "secret", "other", CallShare.SECRETS) == "secret"
+        assert slow.begun == list(range(8))
         slow.may_end.set()
         await asyncio.gather(*tasks)
 
