@@ -11,18 +11,20 @@ from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, judge
 from kafka_rebalance.execution.steps import Alter
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition
-from kafka_rebalance.reconcile.decide.direction import copies_to_keep
-from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+from kafka_rebalance.reconcile.state.judgement import CopiesToKeep
 
 
 def copies_of(
-    rebalance: RebalanceView, partitions: Mapping[TopicPartition, PartitionState], brokers: Mapping[BrokerId, Broker]
+    moves: Iterable[PartitionMove],
+    keep: CopiesToKeep,
+    partitions: Mapping[TopicPartition, PartitionState],
+    brokers: Mapping[BrokerId, Broker],
 ) -> dict[TopicPartition, PartitionState]:
-    """The copies that the superseded plan has in flight, but for those that are to be cancelled in any case."""
-    seen, keep = Observation(ClusterState("", brokers, partitions)), copies_to_keep(rebalance)
+    """The copies that the superseded plan, with these moves, has in flight, but for those not to keep."""
+    seen = Observation(ClusterState("", brokers, partitions))
     return {
         move.tp: partitions[move.tp]
-        for move in rebalance.record.moves
+        for move in moves
         if move.tp in partitions
         and partitions[move.tp].in_flight
         and move.tp in keep

@@ -12,8 +12,9 @@ from kafka_rebalance.model.plan import LogDirMove, Plan, joined_log_dirs
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import ReplicaKey, TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
-from kafka_rebalance.reconcile.state.record import LoadedRun, Stores, load_origins, loaded_run_of
+from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+from kafka_rebalance.reconcile.state.record import LoadedRun, Record, Stores, load_origins, loaded_run_of
+from kafka_rebalance.reconcile.state.round_thread import off_the_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +38,18 @@ class EarlierWork:
 
 
 async def earlier_work(
-    rebalance: Rebalance, stores: Stores, runs_to_take_over: Callable[[str], Awaitable[Sequence[Run]]]
+    uid: str, record: Record, stores: Stores, runs_to_take_over: Callable[[str], Awaitable[Sequence[Run]]]
 ) -> EarlierWork:
     """What was done before a new plan. A resource takes over runs (by its uid) only if it has had none itself."""
-    opened, before = rebalance.record.loaded_run, rebalance.record.open_run
+    opened, before = record.loaded_run, record.open_run
     # A run that has sent nothing has nothing to move back: a new plan is a new run.
     begun = before if before is not None and before.started_at is not None else None
-    taken = await runs_to_take_over(rebalance.uid) if rebalance.record.run is None else ()
+    taken = await runs_to_take_over(uid) if record.run is None else ()
     inherited, taken_moves, taken_dirs = await inherited_from(stores, taken)
-    origins = inherited if begun is None else rebalance.record.origins
-    way_back = opened.in_direction(origins, back=True) if opened is not None and begun is not None else None
+    origins = inherited if begun is None else record.origins
+    way_back = None
+    if opened is not None and begun is not None:
+        way_back = await off_the_loop(opened.in_direction, origins, back=True)
     own_dirs = {move.key: move for move in way_back.log_dirs} if way_back is not None else {}
     return EarlierWork(
         opened=opened,
@@ -88,7 +91,7 @@ async def inherited_from(
         found = await load_origins(stores, run)
         origins = {**found, **origins}  # the older run was there first
         if (stored := await stores.plans.load(run.uid, run.plan_hash)) is not None:
-            opened = loaded_run_of(run, stored.plan, stored.ref, found, back=True)
+            opened = await off_the_loop(loaded_run_of, run, stored.plan, stored.ref, found, back=True)
             moves |= opened.move_of
             dirs = joined_log_dirs(dirs, opened.log_dirs)
     return origins, moves, dirs

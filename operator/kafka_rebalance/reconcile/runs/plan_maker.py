@@ -6,9 +6,10 @@ Touches Kafka only to read. ``opening`` decides when a plan is made and opens it
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Container, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from kafka_rebalance.api.connection_resource import Capacity
@@ -23,6 +24,7 @@ from kafka_rebalance.execution.rate_order import refuse_unordered
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.model.reassignment_file import Reassigned
 from kafka_rebalance.model.run import Origin, Run, Spent
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.planning.problem.goal_loads import needs_rates
@@ -31,6 +33,7 @@ from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.broker_capacities import broker_capacities
 from kafka_rebalance.reconcile.decide.budget_used import spent_by
 from kafka_rebalance.reconcile.decide.cluster_ownership import owner_of
+from kafka_rebalance.reconcile.decide.direction import copies_to_keep
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, continued_copies, copies_of
 from kafka_rebalance.reconcile.decide.teardown import as_rolled_back
@@ -43,7 +46,12 @@ from kafka_rebalance.reconcile.runs.earlier_runs import (
     moves_to_keep,
     refuse_early,
 )
-from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes, refuse_unknown_sizes
+from kafka_rebalance.reconcile.runs.known_loads import (
+    KnownLoads,
+    known_loads,
+    live_sizes,
+    refuse_unknown_sizes,
+)
 from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, log_dir_questions, with_log_dirs
 from kafka_rebalance.reconcile.runs.plan_request import (
     PlanInputs,
@@ -188,27 +196,25 @@ class PlanMaker:
     ) -> _DraftPlan:
         """The plan with all that it keeps of earlier ones. The readings of a large cluster are freed on return."""
         read = await off_the_loop(known_ones, await self._admin.describe_partitions(), self._known())
-        flying = copies_of(rebalance, read, info.brokers)
-        work = await earlier_work(rebalance, self._stores, self._runs_to_take_over)
+        record = rebalance.record  # of one moment: another one may replace it during each await
+        flying = await off_the_loop(copies_of, record.moves, copies_to_keep(rebalance), read, info.brokers)
+        work = await earlier_work(rebalance.uid, record, self._stores, self._runs_to_take_over)
         refuse_early(work.taken, self._clock.now())
-        let_go = still_copied(work.taken_moves, read)
-        partitions = _planned_from(read, flying, back, let_go)
+        let_go = await off_the_loop(still_copied, work.taken_moves, read)
+        partitions = await off_the_loop(_planned_from, read, flying, back, let_go)
         namespace = rebalance.desired.metadata.namespace
         selected = await in_thread(lambda: select(spec, partitions), self._thread_turn, namespace)
         pinned: Collection[str] = ()
         if spec.topics.pinned:
             pinned = await in_thread(lambda: pinned_topics(spec, selected), self._thread_turn, namespace)
-        theirs = moved_by_others(work.sent, partitions, self._known())
-        origins = {tp: origin for tp, origin in work.origins.items() if tp not in theirs}
-        earlier = (*(move for move in work.sent if move.tp not in theirs), *moves_of(work.inherited.values()))
-        refuse_stale(earlier, partitions)
-        await self._refuse_unseen({move.tp for move in earlier} - partitions.keys())
+        origins, earlier, missing = await off_the_loop(_still_its_own, work, partitions, self._known())
+        await self._refuse_unseen(missing)
         dirs = await self._admin.log_dirs(tuple(info.brokers))
         basis = _PlanBasis(partitions, selected, pinned, dirs, work, origins)
         made, spent, model = await self._solved(rebalance.desired, spec, info, basis)
         if not any(p.current != p.target or p.elects for p in made.partitions):
-            refuse_outdated(selected, read, self._known())
-        kept = (*earlier, *await moves_to_keep(self._stores, rebalance, made))
+            await off_the_loop(refuse_outdated, selected, read, self._known())
+        kept = chain(earlier, await moves_to_keep(self._stores, rebalance, made))
         made = await off_the_loop(with_earlier_moves, made, kept, partitions, let_go)
         topics = await off_the_loop(_topics_of, partitions)
         unmatched = await in_thread(
@@ -228,15 +234,12 @@ class PlanMaker:
         work, partitions, selected = basis.work, basis.partitions, basis.selected
         goals = planning_goals(spec.goals)
         model = await self.load_model(needed=needs_rates(goals.load))
-        loads = await off_the_loop(known_loads, live_sizes(basis.dirs), model, selected)
-        refuse_unknown_sizes(goals, loads, selected)
-        opened = work.opened
-        known = opened.in_direction(basis.origins, back=False).moves if opened is not None else ()
-        named = opened.named if opened is not None else None
-        lists = await self._lists(desired, spec, partitions, (*known, *moves_of(work.inherited.values())), named)
+        loads = await off_the_loop(_known_loads, basis.dirs, model, selected)
+        await off_the_loop(refuse_unknown_sizes, goals, loads, selected)
+        lists = await self._lists(desired, spec, basis)
         min_insync = await self._min_insync(spec, selected)
         capacities = broker_capacities(self._capacity(), info.brokers, basis.dirs)
-        spent = spent_by(work.begun, work.sent, partitions)
+        spent = await off_the_loop(spent_by, work.begun, work.sent, partitions)
         inputs = PlanInputs(lists, min_insync, spent, capacities, basis.pinned)
         # The turn is not held while the cluster is read: its servers could delay those of other namespaces.
         made = await make_plan(spec, info, selected, loads, inputs, self._turns, desired.metadata.namespace)
@@ -259,14 +262,7 @@ class PlanMaker:
             owner=owner_of(rebalance.desired.spec.kafka, metadata.namespace),
         )
 
-    async def _lists(
-        self,
-        desired: Desired,
-        spec: KafkaRebalanceSpec,
-        partitions: Mapping[TopicPartition, PartitionState],
-        earlier: Iterable[PartitionMove],
-        named: Container[TopicPartition] | None,
-    ) -> AssignmentLists:
+    async def _lists(self, desired: Desired, spec: KafkaRebalanceSpec, basis: _PlanBasis) -> AssignmentLists:
         """What the ConfigMap of the spec says now: it is not looked at again before the next plan."""
         if spec.assignment is None:
             return AssignmentLists()
@@ -274,8 +270,8 @@ class PlanMaker:
         text = await self._resources.config_map_key(namespace, ref.name, ref.key)
         source = f"key {ref.key!r} of ConfigMap {namespace}/{ref.name}"
         rows = await off_the_loop(read_assignment, text, source)
-        await self._refuse_unseen({row.tp for row in rows} - partitions.keys())
-        return await off_the_loop(lists_for, rows, partitions, earlier, named)
+        await self._refuse_unseen({row.tp for row in rows} - basis.partitions.keys())
+        return await off_the_loop(_lists_for, rows, basis)
 
     async def _refuse_unseen(self, missing: Collection[TopicPartition]) -> None:
         """Transient("MetadataStale") where one of these is there: a broker that does not know a topic proves nothing.
@@ -300,10 +296,15 @@ class PlanMaker:
         opened = rebalance.record.loaded_run
         if not copies or opened is None:
             return frozenset()
-        part = replace(plan, partitions=tuple(p for p in plan.partitions if p.tp in copies))
-        moves = loaded_run_of(opened.run, part, "", rebalance.record.origins).moves
+        origins = rebalance.record.origins
         min_insync = await self._read_min_insync({tp.topic for tp in copies})
-        return continued_copies(moves, copies, info.brokers, min_insync, spec.execution.parallel_replica_count)
+
+        def continued() -> frozenset[TopicPartition]:
+            part = replace(plan, partitions=tuple(p for p in plan.partitions if p.tp in copies))
+            moves = loaded_run_of(opened.run, part, "", origins).moves
+            return continued_copies(moves, copies, info.brokers, min_insync, spec.execution.parallel_replica_count)
+
+        return await off_the_loop(continued)
 
     async def _refuse_overfull(
         self, plan: Plan, info: ClusterInfo, copies: Collection[TopicPartition], limit: int | None
@@ -339,6 +340,34 @@ async def _to_the_end(saving: Coroutine[Any, Any, str]) -> str:
     except asyncio.CancelledError:
         await asyncio.wait({task})
         raise
+
+
+def _still_its_own(
+    work: EarlierWork, partitions: States, known: States
+) -> tuple[dict[TopicPartition, Origin], tuple[PartitionMove, ...], set[TopicPartition]]:
+    """The origins and moves that the new plan keeps, and the partitions of these that were not read.
+
+    Without those that others have moved since. Raises what ``moved_by_others`` and ``refuse_stale`` raise.
+    """
+    theirs = moved_by_others(work.sent, partitions, known)
+    origins = {tp: origin for tp, origin in work.origins.items() if tp not in theirs}
+    earlier = (*(move for move in work.sent if move.tp not in theirs), *moves_of(work.inherited.values()))
+    refuse_stale(earlier, partitions)
+    return origins, earlier, {move.tp for move in earlier} - partitions.keys()
+
+
+def _lists_for(rows: Iterable[Reassigned], basis: _PlanBasis) -> AssignmentLists:
+    """The lists of a spec with an assignment, which names what the run has moved so far."""
+    opened, inherited = basis.work.opened, moves_of(basis.work.inherited.values())
+    known = opened.in_direction(basis.origins, back=False).moves if opened is not None else ()
+    named = opened.named if opened is not None else None
+    return lists_for(rows, basis.partitions, (*known, *inherited), named)
+
+
+def _known_loads(
+    dirs: Mapping[BrokerId, tuple[LogDir, ...]], model: LoadModel | None, selected: States
+) -> KnownLoads:
+    return known_loads(live_sizes(dirs), model, selected)
 
 
 def _planned_from(read: States, flying: States, back: Collection[PartitionMove], let_go: States) -> States:

@@ -183,7 +183,7 @@ class TestDecisions:
             teardown_of(mine, seen, {}, NOON),
             step_block_for(mine, block_inputs),
             choice_for(both, seen.cluster, None, DiskReading(), ListBudget())(),
-            copies_of(mine, states, ALIVE),
+            copies_of(mine.record.moves, copies_to_keep(mine), states, ALIVE),
             claims_of(both, None, seen.cluster, {}, {}),
             rates_of(mine.desired.spec.throttle, None),
             requeue_after(both, 0.0, sent=False, sent_at=0.0, ledger_empty=True, limits_others=False),
