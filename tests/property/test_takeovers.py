@@ -1,5 +1,6 @@
 """Any resources of a cluster: what takes a deleted one over is found among few, and equals a scan of all pairs."""
 
+import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
@@ -13,8 +14,9 @@ from kafka_rebalance.api.v1alpha1 import FINALIZER
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.reconcile.act.plan_order import takeovers
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
-from kafka_rebalance.reconcile.decide.teardown import awaited_plans, renamed_from, successors_of, uncounted_successors
+from kafka_rebalance.reconcile.decide.teardown import awaited_plans, successors_of, uncounted_successors
 from kafka_rebalance.reconcile.state.assessment import Successor
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
@@ -162,7 +164,7 @@ def test_what_takes_a_rollback_over_is_what_a_scan_finds(known, data):
         names = {uid: successor.name.rpartition("/")[2] for uid, successor in successors_of(views).chosen.items()}
         assert names == scanned_successors(known)
         assert uncounted_successors(views) == scanned_uncounted(known)
-        renamed = dict(renamed_from(views, selected))
+        renamed = asyncio.run(takeovers(views, selected))
         assert {uid: [old.uid for old in olds] for uid, olds in renamed.items()} == scanned_renamings(known)
         now = NOON + timedelta(minutes=data.draw(st.sampled_from([0, 6, 9])))
         for view in views:

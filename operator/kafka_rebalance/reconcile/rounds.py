@@ -25,13 +25,14 @@ from kafka_rebalance.reconcile.act.closing import Closing, drain_reported
 from kafka_rebalance.reconcile.act.judges import Judges, moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
+from kafka_rebalance.reconcile.act.plan_order import places_of, takeovers
 from kafka_rebalance.reconcile.act.status_writes import StatusWrites
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.arrival_proof import moved_since
 from kafka_rebalance.reconcile.decide.direction import deleted_meanwhile, direction_of, may_end_later
 from kafka_rebalance.reconcile.decide.judging import exempt_from_health_gate, partitions_to_read
 from kafka_rebalance.reconcile.decide.log_dir_decisions import with_log_dirs_judged
-from kafka_rebalance.reconcile.decide.queue_places import behind, may_plan, place_requests
+from kafka_rebalance.reconcile.decide.queue_places import behind, may_plan
 from kafka_rebalance.reconcile.decide.replanning import (
     ended_unedited,
     only_kept_copies_in_flight,
@@ -40,7 +41,7 @@ from kafka_rebalance.reconcile.decide.replanning import (
 )
 from kafka_rebalance.reconcile.decide.requeue import BUSY_SECONDS, requeue_after
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
-from kafka_rebalance.reconcile.decide.teardown import awaited_plans, renamed_from, successors_of, teardown_of
+from kafka_rebalance.reconcile.decide.teardown import awaited_plans, successors_of, teardown_of
 from kafka_rebalance.reconcile.engine_parts import EngineParts
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe
@@ -52,7 +53,6 @@ from kafka_rebalance.reconcile.runs.plan_maker import PlanMaker
 from kafka_rebalance.reconcile.sending import Sending
 from kafka_rebalance.reconcile.state.pauses import with_pauses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView, is_served, opened_of
-from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 
 log = logging.getLogger(__name__)
@@ -248,14 +248,13 @@ class Rounds:
                 r.assessment = replace(r.assessment, successor=successors.get(r.uid), full_successor=full.get(r.uid))
             # Without a pause between these: after an edit, what is not selected may want a plan.
             selected, now = self._selected.of([r for r in rebalances if may_plan(r)], everything), self._clock.now()
-            requests = place_requests(rebalances, selected, now, self._clock.monotonic())
-            places = await computed(requests.places, many=requests.many)
+            places = await places_of(rebalances, selected, now, self._clock.monotonic())
             former = {to.uid: self.rebalances[uid].name for uid, to in successors.items() if uid in self.rebalances}
             async for rebalance in with_pauses(rebalances):
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)
                 queue = behind(queue, former[rebalance.uid]) if rebalance.uid in former else queue
                 rebalance.assessment = replace(rebalance.assessment, queue=queue)
-            terminating = {uid: olds async for uid, olds in with_pauses(renamed_from(rebalances, selected))}
+            terminating = await takeovers(rebalances, selected)
             self._awaited = awaited_plans(rebalances, terminating, now)
         await self._each(rebalances, "begin to plan", begin)
 

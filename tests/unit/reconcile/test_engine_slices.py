@@ -22,8 +22,8 @@ from kafka_rebalance.api.v1alpha1 import (
 )
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.reconcile import rounds
-from kafka_rebalance.reconcile.act import cordoning, judges, resources
-from kafka_rebalance.reconcile.decide import queue_places
+from kafka_rebalance.reconcile.act import cordoning, judges, plan_order, resources
+from kafka_rebalance.reconcile.decide import queue_places, teardown
 from kafka_rebalance.reconcile.runs import earlier_runs, plan_maker
 from kafka_rebalance.reconcile.state import record
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
@@ -147,14 +147,14 @@ class TestPauses:
     async def test_of_what_each_may_take_over(self, steps, monkeypatch):
         """Each is compared with all rollbacks."""
         operator = operator_with(MANY)
-        compare = rounds.renamed_from
+        compare = plan_order.renamed_from
 
         def noted(*given):
             for found in compare(*given):
                 steps.done.append("compare")
                 yield found
 
-        monkeypatch.setattr(rounds, "renamed_from", noted)
+        monkeypatch.setattr(plan_order, "renamed_from", noted)
         await steps.of(operator.engine.tick())
         assert steps.done.count("compare") == MANY
         assert max(map(len, steps.slices_of("compare"))) <= 20
@@ -305,6 +305,33 @@ async def half_assigned():
     operator.kafka.slow = {4}
     await operator.until_true(lambda: len(operator.kafka.flying) == 2)
     return operator
+
+
+class Compared(frozenset):
+    """Notes where it is compared with another set."""
+
+    places = ()
+
+    def __le__(self, other):
+        Compared.places += (where(),)
+        return super().__le__(other)
+
+
+@pytest.mark.parametrize(("many", "place"), [(1, OFF_THE_LOOP), (1000, IN_THE_LOOP)], ids=["many", "few"])
+async def test_a_rollback_is_compared_once_with_what_many_resources_select(monkeypatch, many, place):
+    """Users create any number of resources. Usually each selects everything, and a comparison takes milliseconds."""
+    operator = await renamed_half_way()
+    monkeypatch.setattr(plan_order, "_MANY", many)
+    monkeypatch.setattr(teardown, "frozenset", Compared, raising=False)
+    monkeypatch.setattr(Compared, "places", ())
+    operator.delete()
+    lists = {"configMapRef": {"name": "missing", "key": "k"}}
+    for number in range(10):
+        operator.apply_another(f"new-{number}", strategy="Assignment", assignment=lists)
+    for _ in range(3):
+        Compared.places = ()
+        await operator.round()
+    assert Compared.places == (place,)
 
 
 class Counted(dict):

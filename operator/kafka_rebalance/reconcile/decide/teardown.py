@@ -17,9 +17,10 @@ from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import direction_of, going_back
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
-from kafka_rebalance.reconcile.state.assessment import RollbackBarrier, Successor, Teardown
+from kafka_rebalance.reconcile.state.assessment import Assessment, RollbackBarrier, Successor, Teardown
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+from kafka_rebalance.reconcile.state.record import Record
 
 _RENAMED_WITHIN = timedelta(minutes=5)
 """Between the deletion under the old name and the creation under the new one, whichever comes first."""
@@ -96,18 +97,27 @@ def uncounted_successors(rebalances: Collection[RebalanceView]) -> set[str]:
 def renamed_from(
     rebalances: Collection[RebalanceView], selected: Mapping[str, frozenset[TopicPartition]]
 ) -> Iterator[tuple[str, list[RebalanceView]]]:
-    """The uid of each, and the rollbacks that it may take over if its plan moves what they move back.
+    """The uid of each, and the rollbacks whose resource it may be under a new name.
 
-    It may plan beside them. ``selected``: as for ``place_requests``. A round pauses between those that this yields.
+    It may take over those for which it selects everything, see ``selections_with_all_of``. ``selected``: as for
+    ``place_requests``. A round pauses between those that this yields.
     """
-    sets, ending = _PartitionSets(), _rollbacks(rebalances)
-
-    def may_take_over(new: RebalanceView, old: RebalanceView) -> bool:
-        return _renamed(new.desired, old) and sets.moved_back(old) <= selected[new.desired.uid]
-
+    ending = _rollbacks(rebalances)
     for new in rebalances:
         begins = new.desired.uid in selected and _may_begin(new) and (new.record.handed_over or 0) < MOST_TAKEN_OVER
-        yield new.desired.uid, [old for old in ending if may_take_over(new, old)] if begins else []
+        yield new.desired.uid, [old for old in ending if _renamed(new.desired, old)] if begins else []
+
+
+def selections_with_all_of(
+    record: Record, assessment: Assessment, selections: Iterable[frozenset[TopicPartition]]
+) -> set[int]:
+    """The ids of those of these sets that have every partition that a rollback moves back.
+
+    Thousands of resources may select the same set. ``record`` and ``assessment``: of the rollback; they do not change,
+    so a thread may look.
+    """
+    moved = _may_be_moved_back(record, assessment)
+    return {id(some) for some in selections if moved <= some}
 
 
 def _rollbacks(rebalances: Iterable[RebalanceView]) -> list[RebalanceView]:
@@ -125,7 +135,7 @@ def awaited_plans(
     """By uid of a rollback, the name of the resource whose plan it waits for before its first step: the first of these.
 
     It waits no longer than the time in which a new resource may be created after the deletion, so a rollback is never
-    blocked for long. ``renamed``: what ``renamed_from`` yields, by uid.
+    blocked for long. ``renamed``: by uid of each, the rollbacks that it may take over.
     """
     found: dict[str, str] = {}
     for new in rebalances:
@@ -158,20 +168,27 @@ def as_rolled_back(
     }
 
 
-def moved_back(old: RebalanceView) -> dict[TopicPartition, PartitionMove]:
+def moved_back(record: Record, assessment: Assessment) -> dict[TopicPartition, PartitionMove]:
     """What a rollback moves: the partitions that the run has sent something, but for those left alone.
 
     What the cancellation for a successor leaves in place counts: without that successor, it is moved back too.
     """
-    run, statuses = old.record.loaded_run, old.assessment.statuses.within(MovePhase.SKIPPED)
+    run, statuses = record.loaded_run, assessment.statuses.within(MovePhase.SKIPPED)
     skipped = {*statuses, *(row.tp for row in (run.plan.skipped if run is not None else ()))}
-    if old.assessment.successor is not None:
-        skipped -= _left_in_place(old)
-    return {move.tp: move for move in old.record.moves if move.tp not in skipped}
+    if assessment.successor is not None:
+        skipped -= _left_in_place(assessment)
+    return {move.tp: move for move in record.moves if move.tp not in skipped}
 
 
-def _left_in_place(old: RebalanceView) -> set[TopicPartition]:
-    statuses = old.assessment.statuses.within(MovePhase.SKIPPED)
+def _may_be_moved_back(record: Record, assessment: Assessment) -> frozenset[TopicPartition]:
+    found = frozenset(moved_back(record, assessment))
+    if assessment.teardown.barrier is RollbackBarrier.REFUSED:  # it only reverts for as long as it is
+        found |= _left_in_place(assessment)
+    return found
+
+
+def _left_in_place(assessment: Assessment) -> set[TopicPartition]:
+    statuses = assessment.statuses.within(MovePhase.SKIPPED)
     return {tp for tp, status in statuses.items() if status.reason == Reason.LEFT_IN_PLACE}
 
 
@@ -184,10 +201,7 @@ class _PartitionSets:
 
     def moved_back(self, old: RebalanceView) -> frozenset[TopicPartition]:
         if (found := self._moved_back.get(old.desired.uid)) is None:
-            found = frozenset(moved_back(old))
-            if old.assessment.teardown.barrier is RollbackBarrier.REFUSED:  # it only reverts for as long as it is
-                found |= _left_in_place(old)
-            self._moved_back[old.desired.uid] = found
+            found = self._moved_back[old.desired.uid] = _may_be_moved_back(old.record, old.assessment)
         return found
 
     def planned(self, new: RebalanceView) -> frozenset[TopicPartition]:

@@ -19,7 +19,6 @@ from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.started_runs import may_move_here
 from kafka_rebalance.reconcile.decide.queue_places import behind
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
-from kafka_rebalance.reconcile.decide.teardown import moved_back
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.runs.plan_maker import PlanMaker
 from kafka_rebalance.reconcile.state.assessment import QueuePlace, Replanning
@@ -100,8 +99,8 @@ class Runs:
             self._lifecycle.retry_in(rebalance, _QUEUE_SECONDS)
         elif problem is None or problem.stage != _QUEUE:
             # The spec is read once: an edit that comes in while we plan supersedes this plan.
-            back = [move for old in terminating for move in moved_back(old).values()]
-            making = self._plans.make(rebalance, rebalance.desired.spec, info, back)
+            ending = [(old.record, old.assessment) for old in terminating]
+            making = self._plans.make(rebalance, rebalance.desired.spec, info, ending)
             task = asyncio.create_task(_without_traceback(making))
             task.add_done_callback(lambda _: self._wake())
             self._begun.add(task)

@@ -36,7 +36,7 @@ from kafka_rebalance.reconcile.decide.cluster_ownership import owner_of
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, continued_copies, copies_of
-from kafka_rebalance.reconcile.decide.teardown import as_rolled_back
+from kafka_rebalance.reconcile.decide.teardown import as_rolled_back, moved_back
 from kafka_rebalance.reconcile.observe.cluster_readings import known_ones
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists, lists_for, read_assignment
 from kafka_rebalance.reconcile.runs.earlier_runs import (
@@ -63,13 +63,13 @@ from kafka_rebalance.reconcile.runs.plan_request import (
     with_earlier_moves,
 )
 from kafka_rebalance.reconcile.runs.solving import run_log_dirs
-from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
+from kafka_rebalance.reconcile.state.assessment import Assessment, ContinuedCopies
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.inline_thread import in_thread
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import Stores, loaded_run_of
+from kafka_rebalance.reconcile.state.record import Record, Stores, loaded_run_of
 from kafka_rebalance.reconcile.state.round_thread import off_the_loop
 from kafka_rebalance.reconcile.state.selection import pinned_topics, select
 
@@ -78,6 +78,9 @@ log = logging.getLogger(__name__)
 _MIN_INSYNC = "min.insync.replicas"
 
 States = Mapping[TopicPartition, PartitionState]
+Moves = Mapping[TopicPartition, PartitionMove]
+Rollbacks = Collection[tuple[Record, Assessment]]
+"""Of the resources that are being deleted, as they were when the plan was begun."""
 LoadModels = Callable[[str], Awaitable[LoadModel | None]]
 """Cluster id -> the pipeline's load model, None where there is none; RebalanceError if it may not be used."""
 ConfiguredCapacity = Callable[[], Capacity | None]
@@ -156,16 +159,17 @@ class PlanMaker:
         """
 
     async def make(
-        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, back: Collection[PartitionMove]
+        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, rollbacks: Rollbacks
     ) -> Planned | ContinuedCopies:
         """Plan from the current state of the cluster, and store the plan.
 
-        The round that takes it opens the run. Partitions that a rollback is moving ``back`` are planned from the target
-        of that rollback. Nothing is stored while copies are in flight that the plan does not continue: they are
-        cancelled first.
+        The round that takes it opens the run. Partitions that one of the ``rollbacks`` is moving back are planned from
+        its target. Nothing is stored while copies are in flight that the plan does not continue: they are cancelled
+        first.
         """
         async with self._one_plan:
             now = self._clock.now()  # what is handed over after this is not inherited by this plan
+            back = await off_the_loop(_moved_back_by, rollbacks)
             draft = await self._draft(rebalance, spec, info, back)
         plan, flying = draft.plan, draft.flying
         # Computed once, off the event loop.
@@ -174,7 +178,7 @@ class PlanMaker:
         if continued != flying.keys():
             return ContinuedCopies(planning_hash(spec), continued)
         await off_the_loop(refuse_unordered, plan)
-        await self._refuse_overfull(plan, info, continued | {move.tp for move in back}, spec.goals.disk_limit)
+        await self._refuse_overfull(plan, info, continued | back.keys(), spec.goals.disk_limit)
         run = self._run_of(draft, rebalance, spec, now)
         made_at = self._clock.now()
         saving = self._stores.plans.save(run.uid, plan.hash, self._cluster_id, plan, made_at, run.namespace)
@@ -192,7 +196,7 @@ class PlanMaker:
             return None
 
     async def _draft(
-        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, back: Collection[PartitionMove]
+        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, back: Moves
     ) -> _DraftPlan:
         """The plan with all that it keeps of earlier ones. The readings of a large cluster are freed on return."""
         read = await off_the_loop(known_ones, await self._admin.describe_partitions(), self._known())
@@ -364,16 +368,21 @@ def _lists_for(rows: Iterable[Reassigned], basis: _PlanBasis) -> AssignmentLists
     return lists_for(rows, basis.partitions, (*known, *inherited), named)
 
 
-def _known_loads(
-    dirs: Mapping[BrokerId, tuple[LogDir, ...]], model: LoadModel | None, selected: States
-) -> KnownLoads:
+def _known_loads(dirs: Mapping[BrokerId, tuple[LogDir, ...]], model: LoadModel | None, selected: States) -> KnownLoads:
     return known_loads(live_sizes(dirs), model, selected)
 
 
-def _planned_from(read: States, flying: States, back: Collection[PartitionMove], let_go: States) -> States:
+def _moved_back_by(rollbacks: Rollbacks) -> Moves:
+    found: dict[TopicPartition, PartitionMove] = {}
+    for record, assessment in rollbacks:
+        found |= moved_back(record, assessment)
+    return found
+
+
+def _planned_from(read: States, flying: States, back: Moves, let_go: States) -> States:
     """The partitions that the plan starts from: without copies of earlier plans, and after the rollback ``back``."""
     partitions = {**read, **_all_cancelled(flying)} if flying else read
-    partitions = {**partitions, **as_rolled_back(back, partitions)} if back else partitions
+    partitions = {**partitions, **as_rolled_back(back.values(), partitions)} if back else partitions
     return {**partitions, **_all_cancelled(let_go)} if let_go else partitions
 
 

@@ -1,5 +1,6 @@
 """How a deletion ends: the successor that takes over, and the barriers to a complete rollback."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from kafka_rebalance.execution.partition_status import Direction, MovePhase, Obs
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.act.plan_order import takeovers
 from kafka_rebalance.reconcile.decide import teardown
 from kafka_rebalance.reconcile.decide.teardown import (
     MOST_TAKEN_OVER,
@@ -245,7 +247,7 @@ class TestRenamed:
     @staticmethod
     def waits(old, new, minutes=0):
         selected = {new.desired.uid: frozenset(select(new.desired.spec, EVERYTHING))}
-        renamed = dict(renamed_from([old, new], selected))
+        renamed = asyncio.run(takeovers([old, new], selected))
         assert (renamed[new.desired.uid] == [old]) is bool(awaited_plans([old, new], renamed, NOON))
         return awaited_plans([old, new], renamed, NOON + timedelta(minutes=minutes)).get(old.uid, "")
 
@@ -292,7 +294,7 @@ class TestRenamed:
     def test_planned_from_where_the_rollback_leads_to(self):
         """A copy in flight is cancelled, the replicas and their order are back."""
         old, seen = dying(0, 1), cluster(3, 1, 2, adding=(3,)).partitions
-        left = as_rolled_back(moved_back(old).values(), seen)
+        left = as_rolled_back(moved_back(old.record, old.assessment).values(), seen)
         assert left == {tp(0): PartitionState(tp(0), "", replicas_of(1, 2), frozenset({1, 2}), BrokerId(1))}
 
 

@@ -43,6 +43,7 @@ from kafka_rebalance.reconcile.decide.teardown import (
     awaited_plans,
     outcome_of,
     renamed_from,
+    selections_with_all_of,
     successors_of,
     teardown_of,
 )
@@ -179,6 +180,7 @@ class TestDecisions:
             ahead_of(mine, both),
             successors_of(both),
             dict(renamed_from(both, selected)),
+            selections_with_all_of(mine.record, mine.assessment, selected.values()),
             awaited_plans(both, dict(renamed_from(both, selected)), NOON),
             teardown_of(mine, seen, {}, NOON),
             step_block_for(mine, block_inputs),
