@@ -122,6 +122,7 @@ class Reason(StrEnum):
     RACK_UNKNOWN = "RackUnknown", "some brokers have a rack and others none, which strategy Generate does not support"
     GOALS_NOT_COMBINED = "GoalsNotCombined", "goals are set that cannot be combined"
     PLANNING_FAILED = "PlanningFailed", "the planner's process died or took too long; retried"
+    TOO_MANY_PLANS = "TooManyPlans", "the plans of other rebalances of the namespace fill the memory that it may use"
     NOT_EXPLAINED = "NotExplained", "`explain` does not support the request"
     NO_WAY_FORWARD = "NoWayForward", "no sequence of steps leads from the current to the target replicas"
 

@@ -8,6 +8,7 @@ from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.report.run_recorder import NO_HISTORY, RunHistory
 from kafka_rebalance.reconcile.runs.plan_maker import ConfiguredCapacity, LoadModels
+from kafka_rebalance.reconcile.state.held_plans import HeldPlans
 from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
@@ -32,3 +33,8 @@ class EngineParts:
     history: RunHistory = NO_HISTORY
     turns: InlineTurns | None = None
     on_record: frozenset[BrokerId] = frozenset()
+
+    @property
+    def held_plans(self) -> HeldPlans:
+        """The plans in memory that share a limit with those of this engine."""
+        return self.turns.plans if self.turns is not None else HeldPlans()

@@ -70,7 +70,7 @@ class Rounds:
         self.stopped = False
         """Whether no new step may start, because the process is about to end."""
         self._cluster_id, self._admin, self._clock = info.cluster_id, admin, clock
-        self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id, parts.on_record)
+        self._lifecycle = Lifecycle(resources, stores, clock, info.cluster_id, parts.on_record, parts.held_plans)
         self._lifecycle.live = info.brokers
         self._permissions = PermissionProbe(admin, clock)
         self._observer = Observer(admin, clock, self._permissions)

@@ -50,7 +50,7 @@ OLD_ANSWER_RULES = (
         "old-answer-plan",
         "A plan that moves nothing is made again if the rounds have read other lists or leaders.",
         "reconcile/runs/plan_maker.py",
-        "refuse_outdated(selected, read, self._known())",
+        "await off_the_loop(refuse_outdated, selected, read, self._known())",
         "pass",
         ("tests/unit/reconcile/test_engine_old_answers.py::TestForward::test_a_plan_without_moves",),
     ),

@@ -1,16 +1,20 @@
 """How many plans an engine makes at a time: each may need hundreds of MB."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.unit.reconcile.renamed_resources import Renamed
 
+from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.retention import limit
 from kafka_rebalance.reconcile.runs import plan_maker
+from kafka_rebalance.reconcile.state import namespace_turns
+from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
 from kafka_rebalance.reconcile.state.record import Stores
 
 
@@ -43,6 +47,80 @@ async def test_one_at_a_time(monkeypatch):
     for _ in range(8):
         await operator.round()
     assert most == 1
+
+
+class TestPlansInMemory:
+    """Those of a namespace's inline connections are limited: its servers may claim any number of partitions."""
+
+    @staticmethod
+    def operator_with(topics, turns):
+        operator = Renamed(KafkaInMemory([1, 2, 3], **{topic: [[1], [1], [1]] for topic in topics}), turns=turns)
+        for topic in topics:
+            operator.apply_another(topic, topics={"include": [topic]}, approval={"policy": "Manual"})
+        return operator
+
+    @staticmethod
+    def states(operator):
+        return [operator.state_of(topic) for topic in ("a", "b", "c")]
+
+    async def test_the_next_plan_waits_until_another_one_ends(self, monkeypatch):
+        """Only one goes beyond the limit. What is loaded after a restart counts."""
+        monkeypatch.setattr(namespace_turns, "MOST_ROWS", 3)
+        operator = self.operator_with(["a", "b", "c"], AllInlineTurns().of("kafka"))
+        for _ in range(3):
+            await operator.round()
+            operator.clock.at += timedelta(minutes=1)
+        assert self.states(operator) == ["AwaitingApproval", "AwaitingApproval", "TooManyPlans"]
+        operator.turns = AllInlineTurns().of("kafka")
+        operator.restart()
+        for _ in range(3):
+            await operator.round()
+            operator.clock.at += timedelta(minutes=1)
+        assert self.states(operator) == ["AwaitingApproval", "AwaitingApproval", "TooManyPlans"]
+        operator.delete_another("a")
+        await operator.until_true(lambda: not operator.exists("a"))
+        operator.clock.at += timedelta(minutes=1)
+        await operator.until_true(lambda: operator.state_of("c") == "AwaitingApproval")
+
+    async def test_those_of_other_clusters_of_the_namespace_count(self, monkeypatch):
+        """Not those of other namespaces."""
+        monkeypatch.setattr(namespace_turns, "MOST_ROWS", 1)
+        turns = AllInlineTurns()
+        found = []
+        for topic, namespace in (("a", "kafka"), ("b", "kafka"), ("c", "other")):
+            found.append((topic, self.operator_with([topic], turns.of(namespace))))
+            for _ in range(3):
+                await found[-1][1].round()
+        states = [operator.state_of(topic) for topic, operator in found]
+        assert states == ["AwaitingApproval", "TooManyPlans", "AwaitingApproval"]
+
+    async def test_another_plan_of_a_resource_replaces_its_own(self, monkeypatch):
+        monkeypatch.setattr(namespace_turns, "MOST_ROWS", 1)
+        operator = self.operator_with(["a"], AllInlineTurns().of("kafka"))
+        await operator.until_true(lambda: operator.state_of("a") == "AwaitingApproval")
+        before = operator.engine.rebalances["u-a"].record.run.planning_hash
+        operator.see(operator.kube.edit(REBALANCES, "kafka", "a", brokers={"include": [2, 3]}))
+        await operator.until_true(lambda: operator.engine.rebalances["u-a"].record.run.planning_hash != before)
+        await operator.until_true(lambda: operator.state_of("a") == "AwaitingApproval")
+
+    async def test_an_undo_waits_too(self, monkeypatch):
+        """It loads the plan of a run that has ended, of which there may be any number."""
+        monkeypatch.setattr(namespace_turns, "MOST_ROWS", 1)
+        operator = Renamed(KafkaInMemory([1, 2], a=[[1], [1]], b=[[1], [1]]), turns=AllInlineTurns().of("kafka"))
+        operator.apply_another("a", topics={"include": ["a"]}, throttle={"unlimited": True})
+        await operator.until_true(lambda: operator.state_of("a") == "Succeeded")
+        operator.apply_another("b", topics={"include": ["b"]}, approval={"policy": "Manual"})
+        await operator.until_true(lambda: operator.state_of("b") == "AwaitingApproval")
+        operator.order_another(UNDO_ANNOTATION, operator.engine.rebalances["u-a"].record.run.plan_hash, "a")
+        await operator.until_true(lambda: operator.state_of("a") == "TooManyPlans")
+        operator.delete_another("b")
+        await operator.until_true(lambda: operator.state_of("a") == "Undone")
+
+    async def test_those_of_kafka_connections_are_not_limited(self, monkeypatch):
+        """An administrator has chosen their servers."""
+        monkeypatch.setattr(namespace_turns, "MOST_ROWS", 1)
+        operator = self.operator_with(["a", "b", "c"], None)
+        await operator.until_true(lambda: self.states(operator) == ["AwaitingApproval"] * 3)
 
 
 @pytest.mark.parametrize("is_gone", [False, True])

@@ -23,6 +23,7 @@ from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.run_once import restored_run
 from kafka_rebalance.reconcile.decide.teardown import uncounted_successors
 from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
+from kafka_rebalance.reconcile.state.held_plans import HeldPlans
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, load_open_run
@@ -34,7 +35,7 @@ class RunRecords(Problems):
     """Reads the runs of the rebalances, and loads the open ones.
 
     ``cluster_id``: of the engine's cluster, only its runs are loaded; empty: no engine has the rebalances, so none is.
-    ``on_record``: brokers of the cluster that were live before.
+    ``on_record``: brokers of the cluster that were live before. ``held``: counts the plans in memory.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class RunRecords(Problems):
         clock: Clock,
         cluster_id: str = "",
         on_record: Collection[BrokerId] = (),
+        held: HeldPlans | None = None,
     ) -> None:
         super().__init__(clock)
         self._resources = resources
@@ -52,6 +54,7 @@ class RunRecords(Problems):
         self.live: Collection[BrokerId] = ()
         """The live brokers of the cluster as last read."""
         self._on_record = on_record
+        self._held = held or HeldPlans()
         self._handed_over = HandedOverRuns(stores, clock, cluster_id)
 
     def begin_round(self) -> None:
@@ -107,6 +110,7 @@ class RunRecords(Problems):
             opened = await self._loaded(run if not run.unproved else replace(run, unproved=False))
             if run.unproved:  # its resource may use the cluster, whichever server it started at
                 await self._stores.runs.prove(opened.run)
+            self._held.note(rebalance.uid, opened.plan)
             rebalance.record = replace(rebalance.record, run=opened.run, loaded_run=opened, origins=opened.origins)
             if run.started:
                 self.note_unanswered(rebalance, self._on_record)

@@ -46,12 +46,7 @@ from kafka_rebalance.reconcile.runs.earlier_runs import (
     moves_to_keep,
     refuse_early,
 )
-from kafka_rebalance.reconcile.runs.known_loads import (
-    KnownLoads,
-    known_loads,
-    live_sizes,
-    refuse_unknown_sizes,
-)
+from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes, refuse_unknown_sizes
 from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, log_dir_questions, with_log_dirs
 from kafka_rebalance.reconcile.runs.plan_request import (
     PlanInputs,
@@ -65,6 +60,7 @@ from kafka_rebalance.reconcile.runs.plan_request import (
 from kafka_rebalance.reconcile.runs.solving import run_log_dirs
 from kafka_rebalance.reconcile.state.assessment import Assessment, ContinuedCopies
 from kafka_rebalance.reconcile.state.desired import Desired
+from kafka_rebalance.reconcile.state.held_plans import HeldPlans
 from kafka_rebalance.reconcile.state.inline_thread import in_thread
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
@@ -153,6 +149,7 @@ class PlanMaker:
         self._known = known
         self._turns = turns
         self._thread_turn = turns.thread if turns is not None else None
+        self._held = turns.plans if turns is not None else HeldPlans()
         self._one_plan = asyncio.Lock()
         """Held from the reading of the cluster to the plan. A plan may need hundreds of MB, and users create
         any number of resources.
@@ -168,9 +165,11 @@ class PlanMaker:
         first.
         """
         async with self._one_plan:
+            self._held.refuse(rebalance.uid)
             now = self._clock.now()  # what is handed over after this is not inherited by this plan
             back = await off_the_loop(_moved_back_by, rollbacks)
             draft = await self._draft(rebalance, spec, info, back)
+            self._held.take(rebalance.uid, draft.plan)
         plan, flying = draft.plan, draft.flying
         # Computed once, off the event loop.
         await off_the_loop(lambda: (plan.hash, plan.broker_changes, plan.replica_moves))
@@ -238,7 +237,7 @@ class PlanMaker:
         work, partitions, selected = basis.work, basis.partitions, basis.selected
         goals = planning_goals(spec.goals)
         model = await self.load_model(needed=needs_rates(goals.load))
-        loads = await off_the_loop(_known_loads, basis.dirs, model, selected)
+        loads = await off_the_loop(lambda: known_loads(live_sizes(basis.dirs), model, selected))
         await off_the_loop(refuse_unknown_sizes, goals, loads, selected)
         lists = await self._lists(desired, spec, basis)
         min_insync = await self._min_insync(spec, selected)
@@ -366,10 +365,6 @@ def _lists_for(rows: Iterable[Reassigned], basis: _PlanBasis) -> AssignmentLists
     known = opened.in_direction(basis.origins, back=False).moves if opened is not None else ()
     named = opened.named if opened is not None else None
     return lists_for(rows, basis.partitions, (*known, *inherited), named)
-
-
-def _known_loads(dirs: Mapping[BrokerId, tuple[LogDir, ...]], model: LoadModel | None, selected: States) -> KnownLoads:
-    return known_loads(live_sizes(dirs), model, selected)
 
 
 def _moved_back_by(rollbacks: Rollbacks) -> Moves:

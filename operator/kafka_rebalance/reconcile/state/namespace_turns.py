@@ -12,6 +12,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from kafka_rebalance.reconcile.state.held_plans import MOST_ROWS, HeldPlans
+
 Turn = Callable[[], AbstractAsyncContextManager[None]]
 """Returns a context manager that waits for the turn of one namespace, and holds it while it is open."""
 
@@ -35,12 +37,13 @@ class InlineTurns:
     """The turns of one namespace for the work of its inline connections.
 
     ``process``: held while a process plans. ``thread``: held while topics are matched, or a small plan is made.
-    ``round``: held while a round computes what takes long.
+    ``round``: held while a round computes what takes long. ``plans``: what these connections keep in memory.
     """
 
     process: Turn
     thread: Turn
     round: Turn
+    plans: HeldPlans
 
 
 class AllInlineTurns:
@@ -48,6 +51,7 @@ class AllInlineTurns:
 
     def __init__(self) -> None:
         self._process, self._thread, self._round = NamespaceTurns(), NamespaceTurns(), NamespaceTurns()
+        self._plans = defaultdict[str, HeldPlans](lambda: HeldPlans(MOST_ROWS))
 
     def of(self, namespace: str) -> InlineTurns:
         """The turns of this namespace."""
@@ -55,4 +59,5 @@ class AllInlineTurns:
             partial(self._process.of, namespace),
             partial(self._thread.of, namespace),
             partial(self._round.of, namespace),
+            self._plans[namespace],
         )

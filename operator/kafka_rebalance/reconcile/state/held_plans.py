@@ -1,0 +1,56 @@
+"""Limits what the plans of a namespace's inline connections take of the memory of the operator.
+
+Their servers can claim any number of partitions, and any number of resources can wait with their plans for an approval
+or for each other. A plan stays in memory until its run ends.
+"""
+
+from weakref import WeakValueDictionary
+
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.model.plan import Plan
+from kafka_rebalance.reasons import Reason
+
+MOST_ROWS = 100_000
+"""Partitions and replicas in log dirs. Plan and moves of 37,500 of them take 27 MB."""
+_RETRY_SECONDS = 30.0
+
+
+class HeldPlans:
+    """Of one namespace, by the uid of the resource. A plan counts for as long as anything refers to it.
+
+    ``most`` None: there is no limit.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._plans: WeakValueDictionary[str, Plan] = WeakValueDictionary()
+
+    def note(self, uid: str, plan: Plan) -> None:
+        """Count this plan, which is in memory already, unless a newer one of the resource is counted."""
+        self._plans.setdefault(uid, plan)
+
+    def take(self, uid: str, plan: Plan) -> None:
+        """Count this new plan of the resource. Raises what ``refuse`` raises: others may have planned meanwhile."""
+        self.refuse(uid)
+        self._plans[uid] = plan
+
+    def refuse(self, uid: str) -> None:
+        """Transient("TooManyPlans") if the plans of the other resources reach the limit.
+
+        Only one plan goes beyond the limit, so a cluster of any size can be planned.
+        """
+        if self._most is None:
+            return
+        others = [_rows(plan) for other, plan in self._plans.items() if other != uid]
+        if sum(others) >= self._most:
+            raise Transient(
+                Reason.TOO_MANY_PLANS,
+                f"the plans of {len(others)} other rebalances with inline connections of this namespace have "
+                f"{sum(others)} partitions. From {self._most} on, no more are kept in memory: this one continues when "
+                "enough of them have ended. Approve or delete some, or use a KafkaConnection",
+                _RETRY_SECONDS,
+            )
+
+
+def _rows(plan: Plan) -> int:
+    return len(plan.partitions) + len(plan.skipped) + len(plan.in_place) + len(plan.log_dirs)
