@@ -82,8 +82,8 @@ OLD_ANSWER_RULES = (
         "end-beside-calls",
         "A run does not end in a round in which another rebalance has sent a call for one of its partitions.",
         "reconcile/rounds.py",
-        "(arrived and not moved_since(rebalance, acting))",
-        "arrived",
+        "(finished and restored and not moved_since(rebalance, acting))",
+        "(finished and restored)",
         (
             "tests/unit/reconcile/test_engine_unsent_runs.py::TestUndo::test_another_one_is_undone_while_the_success_is_proved",
         ),
