@@ -8,6 +8,7 @@ import logging
 from urllib.parse import unquote
 
 import pytest
+from tests.fakes.der import EC, P256, certificate, oid, pem, private_key
 from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.shared_clusters import REF
 
@@ -22,13 +23,13 @@ from kafka_rebalance.kafka.failures import (
 )
 
 PASSWORD, CLIENT_SECRET, STORE_PASSWORD = "hunter2-hunter2", "correct horse battery", "changeit-changeit"
-KEY = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n"
-SECRETS = (PASSWORD, CLIENT_SECRET, STORE_PASSWORD, "PRIVATE KEY", "MIGHAgEAMBMGByqGSM49")
+KEY = pem(private_key(EC, oid(P256), b"hunter2"), "PRIVATE KEY")
+SECRETS = (PASSWORD, CLIENT_SECRET, STORE_PASSWORD, "PRIVATE KEY", KEY.splitlines()[1])
 STORES = {"user.p12": STORE_PASSWORD.encode(), "user.password": STORE_PASSWORD.encode()}
 JAAS = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="my-user" password="{PASSWORD}";'
 LOGIN = {"username": b"my-user", "password": f"{PASSWORD}\n".encode(), "sasl.jaas.config": JAAS.encode(), **STORES}
 OAUTH = {"clientId": b"operator", "clientSecret": f"{CLIENT_SECRET}\n".encode()}
-PAIR = {"tls.crt": b"C", "tls.key": KEY.encode(), **STORES}
+PAIR = {"tls.crt": certificate("operator").encode(), "tls.key": KEY.encode(), **STORES}
 TLS = {"clientSecretRef": {"name": "pair"}}
 SCRAM = {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": "login"}}
 TOKENS = {"mechanism": "OAUTHBEARER", "secretRef": {"name": "oauth"}, "allowPlaintextCredentials": True}

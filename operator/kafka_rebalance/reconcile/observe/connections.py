@@ -83,7 +83,7 @@ def _pair(ref: ClientCertificateRef, secret: SecretText) -> tuple[str, str]:
             f"key {ref.private_key_key!r} of {secret.name}, named in tls.clientSecretRef.privateKeyKey, contains an "
             "encrypted private key: write it without a passphrase, as 'openssl pkey -in KEY -out PLAIN' does",
         )
-    return certificate, key
+    return secret.certificates(ref.certificate_key, MOST_CHAIN_BYTES), secret.private_key(ref.private_key_key)
 
 
 def _login(sasl: Sasl, secret: SecretText, token_ca_pem: str | None) -> _Login:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.fakes import der
 from tests.fakes.kube_in_memory import KubeInMemory
 
 from kafka_rebalance.api.connection import Kafka
@@ -11,16 +12,20 @@ from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
 from kafka_rebalance.reconcile.observe.connections import resolve
 
 
-def pem(content: str) -> bytes:
-    return f"-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n".encode()
+def pem(common: str) -> bytes:
+    return der.certificate(common).encode()
+
+
+def key(content: bytes) -> bytes:
+    return der.pem(der.private_key(der.EC, der.oid(der.P256), content), "PRIVATE KEY").encode()
 
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="my-user" password="word";'
 STRIMZI_SCRAM = {"password": b"word", "sasl.jaas.config": JAAS.encode()}
 STRIMZI_TLS = {
     "ca.crt": pem("CA"),
-    "user.crt": b"C",
-    "user.key": b"K",
+    "user.crt": pem("C"),
+    "user.key": key(b"K"),
     "user.p12": b"\xff",
     "user.password": b"p",
 }
@@ -41,12 +46,14 @@ class TestTls:
 
     async def test_kubernetes_keys_are_the_default(self) -> None:
         spec = {"tls": {"caSecretRef": {"name": "ca"}, "clientSecretRef": {"name": "user"}}}
-        found = await resolved(spec, ca={"ca.crt": b"# comment\n" + pem("CA")}, user={"tls.crt": b"C", "tls.key": b"K"})
+        found = await resolved(
+            spec, ca={"ca.crt": b"# comment\n" + pem("CA")}, user={"tls.crt": pem("C"), "tls.key": key(b"K")}
+        )
         assert (found.tls, found.ca_pem, found.client_cert_pem, found.client_key_pem) == (
             True,
             pem("CA").decode(),
-            "C",
-            "K",
+            pem("C").decode(),
+            key(b"K").decode(),
         )
 
     async def test_the_secrets_of_strimzi(self) -> None:
@@ -56,11 +63,12 @@ class TestTls:
             ca={"ca.crt": pem("CLUSTER"), "ca.p12": b"\xff", "ca.password": b"p"},
             user=STRIMZI_TLS,
         )
-        assert (found.ca_pem, found.client_cert_pem, found.client_key_pem) == (pem("CLUSTER").decode(), "C", "K")
+        expected = pem("CLUSTER").decode(), pem("C").decode(), key(b"K").decode()
+        assert (found.ca_pem, found.client_cert_pem, found.client_key_pem) == expected
 
     async def test_certificate_and_key_are_of_one_reading(self) -> None:
         """A rotation between two readings would pair a certificate with the key of another one."""
-        kube, pairs = KubeInMemory(), iter([(b"C1", b"K1"), (b"C2", b"K2")])
+        kube, pairs = KubeInMemory(), iter([(pem("1"), key(b"1")), (pem("2"), key(b"2"))])
 
         async def read_secret(_namespace: str, _name: str) -> dict[str, bytes]:
             return dict(zip(("tls.crt", "tls.key"), next(pairs), strict=True))
@@ -68,7 +76,32 @@ class TestTls:
         kube.read_secret = read_secret
         kafka = Kafka.model_validate({"bootstrapServers": "a:1", "tls": {"clientSecretRef": {"name": "user"}}})
         found = await resolve(kafka, "kafka", kube)  # type: ignore[arg-type]
-        assert (found.client_cert_pem, found.client_key_pem) == ("C1", "K1")
+        assert (found.client_cert_pem, found.client_key_pem) == (pem("1").decode(), key(b"1").decode())
+
+    @pytest.mark.parametrize(
+        ("certificate", "private", "said"),
+        [
+            (der.certificate("a", parameters=der.explicit_curve()), key(b"K").decode(), "'tls.crt' of .* named curve"),
+            ("C", key(b"K").decode(), "'tls.crt' of Secret kafka/user has no PEM certificate"),
+            (der.certificate("a"), "K", "'tls.key' of Secret kafka/user has no PEM private key"),
+            (
+                der.certificate("a"),
+                der.pem(der.private_key(der.EC, der.explicit_curve(), b"K"), "PRIVATE KEY"),
+                "'tls.key' of .* named curve",
+            ),
+            (
+                der.certificate("a"),
+                der.pem(der.private_key(der.DSA, der.number(1), b"K"), "PRIVATE KEY"),
+                "'tls.key' of .* neither RSA, nor EC",
+            ),
+        ],
+    )
+    async def test_no_pair_that_openssl_computes_long(self, certificate: str, private: str, said: str) -> None:
+        """Their author chooses what OpenSSL computes to decode them; librdkafka does so with Python's lock."""
+        secret = {"tls.crt": certificate.encode(), "tls.key": private.encode()}
+        with pytest.raises(RebalanceError, match=said) as refused:
+            await resolved({"tls": {"clientSecretRef": {"name": "user"}}}, user=secret)
+        assert refused.value.reason == "SecretInvalid"
 
     @pytest.mark.parametrize(
         ("certificate", "key", "named", "instead"),
@@ -178,9 +211,12 @@ class TestOAuthClient:
         with pytest.raises(RebalanceError, match=r"Secret kafka/ca has no key 'oauth\.crt'"):
             await resolved({"tls": {}, "sasl": spec}, user=user, ca={"ca.crt": pem("brokers")})
         with pytest.raises(RebalanceError, match="the CA is not a PEM certificate"):
-            await resolved({"tls": {}, "sasl": spec}, user=user, ca={"oauth.crt": pem("CA")})
+            await resolved({"tls": {}, "sasl": spec}, user=user, ca={"oauth.crt": der.pem(b"CA").encode()})
         with pytest.raises(RebalanceError, match=r"key 'oauth\.crt' of Secret kafka/ca has no PEM certificate"):
             await resolved({"tls": {}, "sasl": spec}, user=user, ca={"oauth.crt": b"CA"})
+        hostile = der.certificate("CA", parameters=der.explicit_curve()).encode()
+        with pytest.raises(RebalanceError, match=r"key 'oauth\.crt' of Secret kafka/ca has .* with a named curve"):
+            await resolved({"tls": {}, "sasl": spec}, user=user, ca={"oauth.crt": hostile})
 
     @pytest.mark.parametrize("missing", ["clientId", "clientSecret"])
     async def test_what_is_missing(self, missing: str) -> None:

@@ -1,0 +1,152 @@
+"""The certificates and the private key in a PEM text, of which OpenSSL decodes each in a few milliseconds.
+
+OpenSSL decodes while no other thread of Python runs, and who wrote the text chose what it computes. So that it sees
+exactly what is checked here, the checked bytes are written as PEM again.
+"""
+
+import base64
+from collections.abc import Iterator
+
+MOST_KEY_BYTES = 8 << 10
+"""In PEM; an RSA key of 8,192 bits has 6 KiB. A signature takes the cube of it, in each TLS handshake."""
+_CERTIFICATES = ("CERTIFICATE", "X509 CERTIFICATE")
+_KEYS = ("PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY")
+_BEGIN, _END = "-----BEGIN ", "-----END "
+_SEQUENCE, _INTEGER, _OCTETS, _OID, _EXTENSIONS, _FIRST = 0x30, 0x02, 0x04, 0x06, 0xA3, 0xA0
+_FIELDS = (bytes.fromhex("2a8648ce3d0101"), bytes.fromhex("2a8648ce3d0102"))
+"""X9.62: prime and characteristic-two field. Only the parameters of an unnamed curve need them, of which the author can
+choose a field in which one compressed point takes OpenSSL 0.3 s."""
+_CRL_POINTS = bytes.fromhex("551d1f")
+_KEY_ALGORITHMS = {
+    bytes.fromhex(algorithm)
+    for algorithm in (
+        "2a864886f70d010101",  # RSA
+        "2a864886f70d01010a",  # RSA-PSS
+        "2a8648ce3d0201",  # EC
+        "2b6570",  # Ed25519
+        "2b6571",  # Ed448
+    )
+}
+"""OpenSSL computes the public key of a DSA or DH key in PKCS #8, however large: 10 s for 16 KiB."""
+
+
+def certificates(text: str) -> list[str]:
+    """Each certificate in PEM, without other objects and the text between them. ValueError says why one is refused."""
+    found = []
+    for label, content in _blocks(text, _CERTIFICATES):
+        der = _decoded("certificate", content)
+        _require_named_curve("certificate", der)
+        if _CRL_POINTS in der:
+            _require_whole_names(der)
+        found.append(_encoded(label, der))
+    return found
+
+
+def private_key(text: str) -> str | None:
+    """The first private key in PEM; None if there is none. ValueError says why it is refused."""
+    label, content = next(iter(_blocks(text, _KEYS)), (None, ""))
+    if label is None:
+        return None
+    der = _decoded("private key", content)
+    _require_named_curve("private key", der)
+    if not _usual(list(_elements(_content(der, _SEQUENCE, "private key"), "private key"))[:3]):
+        raise ValueError("has a private key that is neither RSA, nor EC, Ed25519 or Ed448, in DER: use one of these")
+    encoded = _encoded(label, der)
+    if len(encoded) > MOST_KEY_BYTES:
+        raise ValueError(f"has a private key of {len(encoded)} bytes, more than the limit of {MOST_KEY_BYTES}")
+    return encoded
+
+
+def _usual(key: list[tuple[int, bytes]]) -> bool:
+    """Whether a key begins as one of RSA or EC does in PKCS #8, which OpenSSL finds behind any label, or outside."""
+    tags = [tag for tag, _ in key]
+    if tags == [_INTEGER, _SEQUENCE, _OCTETS]:
+        return _content(key[1][1], _OID, "private key") in _KEY_ALGORITHMS
+    return tags[:2] in ([_INTEGER, _INTEGER], [_INTEGER, _OCTETS])
+
+
+def _blocks(text: str, labels: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Label and content from BEGIN to END. Linear in time: no search begins again behind a BEGIN without END."""
+    found = []
+    for part in text.split(_BEGIN)[1:]:
+        label, _, rest = part.partition("-----")
+        content, end, _ = rest.partition(f"{_END}{label}-----")
+        if label in labels and end and content.isascii():
+            found.append((label, content))
+    return found
+
+
+def _decoded(kind: str, content: str) -> bytes:
+    try:
+        return base64.b64decode("".join(content.split()), validate=True)
+    except ValueError:
+        # Without the cause: it may quote the content.
+        raise ValueError(f"has a {kind} that is not PEM: between BEGIN and END must be Base64 only") from None
+
+
+def _encoded(label: str, der: bytes) -> str:
+    return f"{_BEGIN}{label}-----\n{_lines(der)}{_END}{label}-----\n"
+
+
+def _lines(der: bytes) -> str:
+    text = base64.b64encode(der).decode()
+    return "".join(f"{text[at : at + 64]}\n" for at in range(0, len(text), 64))
+
+
+def _require_named_curve(kind: str, der: bytes) -> None:
+    """No encoding hides the bytes: an OID is never split, and the strings that could be are required to be whole."""
+    if any(field in der for field in _FIELDS):
+        raise ValueError(
+            f"has a {kind} with explicit parameters of an elliptic curve: use one with a named curve, as openssl with "
+            "'-pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:named_curve' makes it"
+        )
+
+
+def _require_whole_names(der: bytes) -> None:
+    """OpenSSL copies the name of the issuer for each CRL distribution point with a name relative to it: gigabytes."""
+    for value in _crl_points(der):
+        for _, point in _elements(_content(value, _SEQUENCE)):
+            if any(tag == _FIRST and name[:1] != bytes((_FIRST,)) for tag, name in _elements(point)):
+                raise ValueError(
+                    "has a certificate with a CRL distribution point relative to the name of its issuer: use one with "
+                    "the full name, such as an address"
+                )
+
+
+def _crl_points(der: bytes) -> Iterator[bytes]:
+    """The values of the extension; whole, because a string in parts could hide what is in it."""
+    for tag, content in _elements(_content(_content(der, _SEQUENCE), _SEQUENCE)):
+        if tag == _EXTENSIONS:
+            for _, extension in _elements(_content(content, _SEQUENCE)):
+                parts = list(_elements(extension))
+                if parts[:1] == [(_OID, _CRL_POINTS)]:
+                    if parts[-1][0] != _OCTETS:
+                        raise _not_der("certificate")
+                    yield parts[-1][1]
+
+
+def _content(der: bytes, tag: int, kind: str = "certificate") -> bytes:
+    """Of the first element, which must have this tag."""
+    found = next(iter(_elements(der, kind)), None)
+    if found is None or found[0] != tag:
+        raise _not_der(kind)
+    return found[1]
+
+
+def _elements(der: bytes, kind: str = "certificate") -> Iterator[tuple[int, bytes]]:
+    """Tag and content of each element. ValueError for forms of BER that DER does not have, and for high tags."""
+    at = 0
+    while at < len(der):
+        start = at + 2
+        length = der[at + 1] if start <= len(der) else len(der)
+        if length > 0x7F:
+            start += length & 0x7F
+            length = int.from_bytes(der[at + 2 : start]) if length > 0x80 else len(der)
+        if der[at] & 0x1F == 0x1F or start + length > len(der):
+            raise _not_der(kind)
+        yield der[at], der[start : start + length]
+        at = start + length
+
+
+def _not_der(kind: str) -> ValueError:
+    return ValueError(f"has a {kind} that is not encoded in DER")
