@@ -62,7 +62,7 @@ class OriginRecords:
             self._lifecycle.nothing_to_do(rebalance, _STAGE)
         allowed = {tp for tp in calls if (written if tp in due else _is_ours(*found[tp]))}
         self._new[rebalance.uid] = {
-            tp: recorded is None or (tp in again and recorded.leader == state.leader)
+            tp: recorded is None or (not late and recorded.leader == state.leader)
             for tp in allowed.intersection(first | again)
             for recorded, state in [found[tp]]
         }
@@ -201,8 +201,8 @@ def _due(recorded: Origin | None, state: PartitionState, call: Replicas) -> Orig
         return replace(recorded, first_call=())
     if call in {(), recorded.replicas, recorded.first_call}:
         return None
-    # After a second call that changes the list it would not be known which of the two was carried out.
-    return replace(recorded, first_call=call if recorded.first_call == recorded.replicas else ())
+    # Never () here: nothing was carried out, and Kafka may refuse this call too.
+    return replace(recorded, first_call=call)
 
 
 def _still_first(recorded: Origin | None, state: PartitionState, call: Replicas) -> bool:

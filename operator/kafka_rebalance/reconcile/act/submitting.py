@@ -16,6 +16,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.last_calls import LastCalls
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.origin_records import OriginRecords
+from kafka_rebalance.reconcile.act.unanswered_first_calls import UnansweredFirstCalls
 from kafka_rebalance.reconcile.decide.arrival_proof import leading_back
 from kafka_rebalance.reconcile.decide.step_orders import orders_where
 from kafka_rebalance.reconcile.state.assessment import RefusedOrders
@@ -62,6 +63,7 @@ class Submitting:
         self._lifecycle = lifecycle
         self._origins = OriginRecords(lifecycle, stores)
         self._last_calls = LastCalls(clock)
+        self._first_calls = UnansweredFirstCalls(clock)
         self._clock = clock
         self._pauses: dict[str, tuple[float, float]] = {}
         """By uid: until when nothing is sent after many refusals, and the length of this pause."""
@@ -70,13 +72,16 @@ class Submitting:
     async def submit(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> bool:
         """Record the origins, then send; whether anything was sent.
 
-        A partition whose last call the reading does not show yet is sent nothing.
+        A partition whose last call the reading does not show yet is sent nothing, and one whose first call Kafka may
+        still execute is sent no other.
         Without the permission to send, this rebalance says so, and the round goes on. Any other failure ends the round:
         whether an order was carried out is for the next round to find out.
         """
         orders = orders_where(orders, lambda tp: self._last_calls.shown(tp, cluster))
         if self._paused(rebalance):
             orders = Orders(orders.cancels)
+        late = self._lifecycle.late_call_possible(rebalance)
+        orders = self._first_calls.without_held(rebalance, orders, cluster, late=late)
         orders = await self._origins.record(rebalance, orders, cluster)
         served = is_served(rebalance, self._rebalances)
         if not served or rebalance.desired.deleted_since(rebalance.memory.prepared):
@@ -116,6 +121,7 @@ class Submitting:
 
     def begin_round(self) -> None:
         """Forget what Kafka refused in the last round. As long as a rebalance pauses because of that, it is kept."""
+        self._first_calls.keep(self._rebalances.keys())
         now = self._clock.monotonic()
         paused = {uid for uid, (until, _) in self._pauses.items() if now < until}
         self._refusals = {uid: found for uid, found in self._refusals.items() if uid in paused}
@@ -152,9 +158,10 @@ class Submitting:
         return rebalance.memory.problem is not None and rebalance.memory.problem.stage == _STAGE
 
     def doubted(self, rebalance: Rebalance) -> frozenset[TopicPartition]:
-        """The partitions of the rebalance that wait for a reading which shows their last call."""
+        """The partitions of the rebalance that wait for a reading which shows their last call, or their first one."""
         statuses = rebalance.assessment.statuses.by_partition
-        found = ((tp, statuses.get(tp)) for tp in self._last_calls.doubted)
+        waiting = self._last_calls.doubted.union(self._first_calls.waiting(rebalance.uid))
+        found = ((tp, statuses.get(tp)) for tp in waiting)
         return frozenset(tp for tp, status in found if status is not None and status.phase is MovePhase.READY)
 
 

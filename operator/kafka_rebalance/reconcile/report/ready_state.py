@@ -27,7 +27,10 @@ _LIST_FULL = (
     f"the lists of throttled replicas of its topic hold at most {MOST_BYTES} bytes; it starts when listed ones arrive"
 )
 _HELD_UP, _UNSAID = (MovePhase.WAITING, MovePhase.IN_FLIGHT), {"", Reason.PAUSED}
-_LAST_CALL = "metadata does not show its last call yet; it is called again when it does, or after ten seconds"
+_LAST_CALL = (
+    "metadata does not show its last call yet; it is called again when it does, or after ten seconds, "
+    "or within a minute if a broker that may have the call is not live"
+)
 
 
 def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[ReadySummary, str, str]:

@@ -188,8 +188,8 @@ class Assessment:
 
     ``sent``: partitions for which the last round has sent an order. ``no_room``: partitions held back by nothing but
     the disk of the broker named; ``list_full``: by nothing but a list of throttled replicas without room for them;
-    ``at_limit``: by the limit of the rate named; ``doubted``: until a reading shows their last call. ``refused``: in
-    the last round, and then as long as nothing is sent because of it.
+    ``at_limit``: by the limit of the rate named; ``doubted``: until a reading shows their last call, or Kafka cannot
+    execute it any more. ``refused``: in the last round, and then as long as nothing is sent because of it.
     ``log_dirs``: the replicas that move between log dirs; ``dir_full``: those held back only by a full log dir.
     ``full_successor``: would continue instead of a rollback, but has taken over as many runs as it may.
     """
