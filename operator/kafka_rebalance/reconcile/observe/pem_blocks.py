@@ -103,7 +103,7 @@ def _require_named_curve(kind: str, der: bytes) -> None:
 
 
 def _require_whole_names(der: bytes) -> None:
-    """OpenSSL copies the name of the issuer for each CRL distribution point with a name relative to it: gigabytes."""
+    """OpenSSL copies the name of the issuer for each CRL distribution point with a name relative to it."""
     for value in _crl_points(der):
         for _, point in _elements(_content(value, _SEQUENCE)):
             if any(tag == _FIRST and name[:1] != bytes((_FIRST,)) for tag, name in _elements(point)):
