@@ -260,13 +260,23 @@ class ProcessHandle:
 
 
 async def _logged(errors: socket.socket, settings: ConnectionSettings) -> None:
-    """Log what the libraries print in the process, up to a limit, because a server can make them print without end."""
-    left, loop = _MOST_PRINTED, asyncio.get_running_loop()
+    """Log what the libraries print in the process, up to a limit, because a server can make them print without end.
+
+    Only whole lines are logged: of a credential that is not read in one piece, neither part would be masked.
+    """
+    left, rest, loop = _MOST_PRINTED, b"", asyncio.get_running_loop()
     with errors, contextlib.suppress(OSError):
         while left > 0 and (printed := await loop.sock_recv(errors, left)):
             left -= len(printed)
-            for line in settings.redact(printed.decode(errors="replace")).splitlines():
-                log.warning("%s: %s", settings.bootstrap_servers, line)
+            lines, newline, rest = (rest + printed).rpartition(b"\n")
+            _log_lines(lines + newline, settings)
+        if left > 0:
+            _log_lines(rest, settings)
+
+
+def _log_lines(printed: bytes, settings: ConnectionSettings) -> None:
+    for line in settings.redact(printed.decode(errors="replace")).splitlines():
+        log.warning("%s: %s", settings.bootstrap_servers, line)
 
 
 def exit_text(code: int) -> str:

@@ -98,6 +98,21 @@ class TestTheLog:
         await process_handle._logged(errors, ConnectionSettings("kafka:9092", username="me", password="hunter2"))
         assert caplog.messages == ["kafka:9092: one", "kafka:9092: refused •••"]
 
+    @pytest.mark.parametrize(("more", "last"), [(b"er2 again", ["kafka:9092: ••• again"]), (b"e" * 5000, [])])
+    async def test_also_if_it_is_read_in_pieces(self, caplog, monkeypatch, more, last):
+        """Also if the line ends after the limit of what is read."""
+        errors, theirs = socket.socketpair()
+        errors.setblocking(False)
+        pieces = iter([b"one\nhunt", more, b""])
+
+        async def recv(_socket, most):
+            return next(pieces)[:most]
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "sock_recv", recv)
+        with theirs:
+            await process_handle._logged(errors, ConnectionSettings("kafka:9092", username="me", password="hunter2"))
+        assert caplog.messages == ["kafka:9092: one", *last]
+
 
 class TestTheClient:
     async def test_has_connections_that_hold_little(self, monkeypatch):
