@@ -18,6 +18,7 @@ from kafka_rebalance.cli.options.resource_lookup import (
 from kafka_rebalance.cli.tables.progress_screen import ProgressScreen
 from kafka_rebalance.kube.objects import Json
 from kafka_rebalance.printable_text import printable
+from kafka_rebalance.reasons import Reason
 
 _EVERY_SECONDS = 0.5
 
@@ -29,10 +30,11 @@ _EVERY_SECONDS = 0.5
 @click.option("--until", type=click.IntRange(0, 100), help="Stop at this percentage.")
 @click.option("--exit-on-stall", is_flag=True, help="Exit with 4 when the rebalance stalls.")
 def watch(name: str, scope: ResourceScope, until: int | None, exit_on_stall: bool) -> None:
-    """Follow KafkaRebalance NAME until it has succeeded, is undone or is deleted."""
+    """Follow KafkaRebalance NAME until it has succeeded, is undone, also in part, or is deleted."""
     stuck = asyncio.run(_follow(scope, name, until, exit_on_stall=exit_on_stall))
     if stuck is not None:
-        click.echo(f"stalled ({stuck[0]}): {printable(stuck[1])}", err=True)
+        how = "undone in part" if stuck[0] == Reason.ROLLED_BACK_PARTIALLY else "stalled"
+        click.echo(f"{how} ({stuck[0]}): {printable(stuck[1])}", err=True)
         sys.exit(EXIT_NO)
 
 
@@ -54,7 +56,7 @@ async def _follow(scope: ResourceScope, name: str, until: int | None, *, exit_on
 
 
 def _ended(seen: KafkaRebalance, until: int | None, *, exit_on_stall: bool) -> tuple[str, str] | tuple[()] | None:
-    """None: not ended. Empty: ended well. Otherwise the reason and message of the stall."""
+    """None: not ended. Empty: ended well. Otherwise the reason and message of the stall, or of an undo in part."""
     status = seen.status
     if status.observed_generation != seen.metadata.generation:
         return None
@@ -62,6 +64,8 @@ def _ended(seen: KafkaRebalance, until: int | None, *, exit_on_stall: bool) -> t
     stalled = find_condition(status.conditions, ConditionType.STALLED)
     if ready is not None and ready.status == "True":
         return ()
+    if ready is not None and ready.reason == Reason.ROLLED_BACK_PARTIALLY:
+        return ready.reason, ready.message
     if exit_on_stall and stalled is not None and stalled.status == "True":
         return stalled.reason, stalled.message
     if until is not None and status.progress is not None and status.progress.percent >= until:

@@ -63,6 +63,13 @@ class TestTheEnd:
     def test_success_is(self):
         assert watch(MOVING, DONE, MOVING).code == 0
 
+    def test_an_undo_in_part_is_an_end(self):
+        """Nothing more happens to the resource."""
+        left = at(ReadySummary.STUCK, Reason.ROLLED_BACK_PARTIALLY, "1 partition is left as it is: t-0 (Drifted)")
+        done = watch(MOVING, left, MOVING)
+        assert done.code == 4
+        assert done.err == "undone in part (RolledBackPartially): 1 partition is left as it is: t-0 (Drifted)\n"
+
     def test_a_stall_is_none_where_it_is_asked_for(self):
         done = watch(STUCK, options=("--exit-on-stall",))
         assert done.code == 4
