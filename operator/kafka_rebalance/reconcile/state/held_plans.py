@@ -4,7 +4,8 @@ Their servers can claim any number of partitions, and any number of resources ca
 or for each other. A plan stays in memory until its run ends.
 """
 
-from weakref import WeakValueDictionary
+from functools import partial
+from weakref import ReferenceType, ref
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.model.plan import Plan
@@ -16,23 +17,25 @@ _RETRY_SECONDS = 30.0
 
 
 class HeldPlans:
-    """Of one namespace, by the uid of the resource. A plan counts for as long as anything refers to it.
+    """Of one namespace. A plan counts for as long as anything refers to it, also beside a newer one of its resource.
 
     ``most`` None: there is no limit.
     """
 
     def __init__(self, most: int | None = None) -> None:
         self._most = most
-        self._plans: WeakValueDictionary[str, Plan] = WeakValueDictionary()
+        self._plans: dict[int, tuple[str, ReferenceType[Plan]]] = {}
+        """By identity: the uid of the resource, and its plan. Plans with the same content are more than one."""
 
     def note(self, uid: str, plan: Plan) -> None:
-        """Count this plan, which is in memory already, unless a newer one of the resource is counted."""
-        self._plans.setdefault(uid, plan)
+        """Count this plan of the resource, which is in memory already."""
+        key = id(plan)
+        self._plans[key] = uid, ref(plan, partial(_forget, self._plans, key))
 
     def take(self, uid: str, plan: Plan) -> None:
         """Count this new plan of the resource. Raises what ``refuse`` raises: others may have planned meanwhile."""
         self.refuse(uid)
-        self._plans[uid] = plan
+        self.note(uid, plan)
 
     def refuse(self, uid: str) -> None:
         """Transient("TooManyPlans") if the plans of the other resources reach the limit.
@@ -41,15 +44,20 @@ class HeldPlans:
         """
         if self._most is None:
             return
-        others = [_rows(plan) for other, plan in self._plans.items() if other != uid]
-        if sum(others) >= self._most:
+        plans = [(other, plan) for other, found in self._plans.copy().values() if (plan := found()) is not None]
+        rows, others = sum(_rows(plan) for other, plan in plans if other != uid), {other for other, _ in plans} - {uid}
+        if rows >= self._most:
             raise Transient(
                 Reason.TOO_MANY_PLANS,
                 f"the plans of {len(others)} other rebalances with inline connections of this namespace have "
-                f"{sum(others)} partitions. From {self._most} on, no more are kept in memory: this one continues when "
+                f"{rows} partitions. From {self._most} on, no more are kept in memory: this one continues when "
                 "enough of them have ended. Approve or delete some, or use a KafkaConnection",
                 _RETRY_SECONDS,
             )
+
+
+def _forget(plans: dict[int, tuple[str, ReferenceType[Plan]]], key: int, _gone: ReferenceType[Plan]) -> None:
+    plans.pop(key, None)
 
 
 def _rows(plan: Plan) -> int:

@@ -1,0 +1,43 @@
+"""How much the plans of a namespace's inline connections may take of the memory."""
+
+import pytest
+
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
+from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.reconcile.state.held_plans import HeldPlans
+
+
+def plan(partitions=3):
+    rows = tuple(PlannedPartition(TopicPartition("t", n), replicas_of(1), replicas_of(2)) for n in range(partitions))
+    return Plan(rows, Certificate(partitions, optimal=True))
+
+
+def test_a_plan_counts_for_as_long_as_it_is_in_memory():
+    held, mine = HeldPlans(3), plan()
+    held.take("a", mine)
+    held.refuse("a")
+    with pytest.raises(Transient, match=r"the plans of 1 other rebalances .* have 3 partitions"):
+        held.refuse("b")
+    del mine
+    held.refuse("b")
+
+
+def test_a_new_plan_that_is_dropped_does_not_take_the_present_one_with_it():
+    """For example if the edited spec leads to a broker without room."""
+    held, present, new = HeldPlans(3), plan(), plan()
+    held.note("a", present)
+    held.take("a", new)
+    with pytest.raises(Transient, match="6 partitions"):
+        held.refuse("b")
+    del new
+    with pytest.raises(Transient, match="3 partitions"):
+        held.refuse("b")
+    assert present.partitions
+
+
+def test_the_same_plan_is_counted_once():
+    held, mine = HeldPlans(4), plan()
+    held.take("a", mine)
+    held.note("a", mine)
+    held.refuse("b")
