@@ -83,3 +83,21 @@ async def test_with_permission_it_goes_on(resting):
     resting.real.slow = set()
     await resting.deleted("a")
     assert resting.real.lists("orders") == [[1, 2, 3]] * 4
+
+
+async def test_not_while_it_is_not_known_what_moves(world):
+    """After a restart the topic cannot be read for a while, and a copy of the run is in flight."""
+    world.connection(names=["a", "k"])
+    world.real.create("other", [[2, 3, 4]] * 2)
+    await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
+    await refused(world)
+    world.real.failing.add("orders")
+    await world.restart()
+    await rounds_later(world)
+    world.gone(REBALANCES, "k", "r")
+    await rounds_later(world)
+    assert not rested(world)
+    world.real.failing.clear()
+    await world.deleted("a")
+    assert world.real.altered[-1] == ("orders-0", None)
+    assert world.real.lists("orders") == [[1, 2, 3]] * 4

@@ -9,7 +9,7 @@ not prove that another tool has changed a partition.
 from collections.abc import Collection, Iterable, Mapping
 
 from kafka_rebalance.execution.partition_move import PartitionMove
-from kafka_rebalance.execution.partition_status import Direction, MovePhase
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.kafka.ports import CALL_SECONDS
 from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -62,7 +62,22 @@ def has_come_to_rest(rebalance: RebalanceView, now: float) -> bool:
     run, assessment = rebalance.record.open_run, rebalance.assessment
     if rebalance.refusal is None or rebalance.desired.deleting or run is None or run.started_at is None or run.rested:
         return False
-    return at_rest(rebalance) and not assessment.finished and not late_call_possible(rebalance, now)
+    if not at_rest(rebalance) or assessment.finished or late_call_possible(rebalance, now):
+        return False
+    return not any(map(_may_be_moving, assessment.statuses.few.values())) and _log_dirs_rest(rebalance)
+
+
+def _may_be_moving(status: PartitionStatus) -> bool:
+    """Whether a reassignment of the run may be in flight, judged without a pause: it may wait, or not be readable."""
+    unknown = status.reason in {Reason.METADATA_MISSING, Reason.TOPIC_FORBIDDEN}
+    waits = status.phase is MovePhase.WAITING and (status.started or unknown)
+    return waits or status.cancel or status.phase is MovePhase.IN_FLIGHT
+
+
+def _log_dirs_rest(rebalance: RebalanceView) -> bool:
+    run, found = rebalance.record.loaded_run, rebalance.assessment.log_dirs
+    unread = any(status.reason == Reason.LOG_DIRS_UNKNOWN for status in found.within(MovePhase.WAITING).values())
+    return run is not None and (not run.log_dirs or found.direction is not None) and not unread and not found.copying
 
 
 def may_be_executed_late(failed_at: float, now: float) -> bool:

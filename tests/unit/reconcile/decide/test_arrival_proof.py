@@ -6,20 +6,25 @@ import pytest
 from tests.fakes.found_by_rounds import found, recorded
 from tests.fakes.stopped_clock import NOON
 
+from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.log_dir_moves import LogDirStatus, LogDirStatuses
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
+from kafka_rebalance.execution.progress import Progress
 from kafka_rebalance.kafka.ports import CALL_SECONDS
 from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.arrival_proof import (
     HUNG_SECONDS,
     SECOND_READING_SECONDS,
+    has_come_to_rest,
     late_call_possible,
     leading_back,
     may_hang,
     proof_seconds,
 )
+from kafka_rebalance.reconcile.state.assessment import StepBlock
 from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
@@ -144,3 +149,53 @@ class TestLeadingBack:
         state = PartitionState(TP, "id", held, frozenset(held), held[0], adding=replicas_of(*adding))
         alters = {} if call is None else {TP: replicas_of(*call)}
         assert leading_back([move], alters, ClusterState("c", {}, {TP: state})) == ({TP} if leads else set())
+
+
+class TestComingToRest:
+    """A run whose connection is refused claims nothing any more once it rests, so nothing of it may be moving then."""
+
+    @staticmethod
+    def refused(status, dirs=None):
+        mine = arrived((1,))
+        move = LogDirMove(TP, BrokerId(2), "/a", "/b", "/a")
+        log_dirs = (move,) if dirs is not None else ()
+        run = replace(mine.record.run, started_at=NOON)
+        recorded(mine, run=run, loaded_run=replace(mine.record.loaded_run, run=run, log_dirs=log_dirs))
+        mine.refusal = Refused(Reason.CONNECTION_NOT_PERMITTED, "not permitted")
+        progress = Progress(1, 0, 0, 1, 0, 1, 0, 1, 0, 0)
+        found(mine, statuses={TP: status}, progress=progress, log_dirs=dirs or LogDirStatuses())
+        found(mine, step_block=StepBlock(Reason.CONNECTION_NOT_PERMITTED, "not permitted"))
+        mine.assessment = replace(
+            mine.assessment,
+            judgement=replace(mine.assessment.judgement, statuses=mine.assessment.statuses.under(paused=True)),
+        )
+        return has_come_to_rest(mine, 1000.0)
+
+    @pytest.mark.parametrize(
+        ("status", "rests"),
+        [
+            (PartitionStatus(MovePhase.READY, pausable=True), True),
+            (PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT), True),
+            (PartitionStatus(MovePhase.IN_FLIGHT, started=True), False),
+            (PartitionStatus(MovePhase.READY, Reason.CANCELLING, cancel=True, started=True, pausable=True), False),
+            (PartitionStatus(MovePhase.WAITING, Reason.CANCEL_BELOW_MIN_INSYNC_REPLICAS, started=True), False),
+            (PartitionStatus(MovePhase.WAITING, Reason.METADATA_MISSING), False),
+            (PartitionStatus(MovePhase.WAITING, Reason.TOPIC_FORBIDDEN), False),
+        ],
+    )
+    def test_no_reassignment_may_be_in_flight(self, status, rests):
+        assert self.refused(status) is rests
+
+    @pytest.mark.parametrize(
+        ("status", "rests"),
+        [
+            (LogDirStatus(MovePhase.WAITING, Reason.PAUSED), True),
+            (LogDirStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT), True),
+            (LogDirStatus(MovePhase.WAITING, Reason.LOG_DIRS_UNKNOWN), False),
+            (LogDirStatus(MovePhase.READY, Reason.CANCELLING, cancel=True), False),
+        ],
+    )
+    def test_no_copy_between_log_dirs_may_be_in_flight(self, status, rests):
+        ready = PartitionStatus(MovePhase.READY, pausable=True)
+        assert self.refused(ready, LogDirStatuses(Direction.FORWARD, {(TP, BrokerId(2)): status})) is rests
+        assert not self.refused(ready, LogDirStatuses())
