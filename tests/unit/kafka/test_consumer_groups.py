@@ -5,6 +5,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
 from confluent_kafka import TopicPartition as ClientPartition
 
 from kafka_rebalance.errors import Permanent, Transient
+from kafka_rebalance.kafka import consumer_groups
 from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.confluent import ConfluentClient
 from kafka_rebalance.kafka.consumer_groups import committed_offsets
@@ -63,6 +64,14 @@ class TestCommittedOffsets:
         assert len(await read(most=3, a=of(5, -1001, 0), b=of(1))) == 2
         with pytest.raises(Permanent, match="they have 4 committed offsets, more than the limit of 3") as refused:
             await read(most=3, a=of(5, -1001, 0), b=of(1, 2))
+        assert refused.value.reason == "ConsumptionUnknown"
+
+    async def test_more_groups_than_the_limit_are_refused(self, monkeypatch):
+        """Before anything is asked: there is a call for each of them."""
+        monkeypatch.setattr(consumer_groups, "MOST_GROUPS", 2)
+        assert len(await read(a=of(5), b=of(1))) == 2
+        with pytest.raises(Permanent, match="there are 3 consumer groups, more than the limit of 2") as refused:
+            await read(a=of(5), b=of(1), c=of(1))
         assert refused.value.reason == "ConsumptionUnknown"
 
     async def test_without_groups_nothing_is_asked(self):
