@@ -8,8 +8,9 @@ from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.reconcile.state.held_plans import HeldPlans
 
 
-def plan(partitions=3):
-    rows = tuple(PlannedPartition(TopicPartition("t", n), replicas_of(1), replicas_of(2)) for n in range(partitions))
+def plan(partitions=3, replicas=1):
+    now, then = replicas_of(*range(replicas)), replicas_of(*range(1, replicas + 1))
+    rows = tuple(PlannedPartition(TopicPartition("t", n), now, then) for n in range(partitions))
     return Plan(rows, Certificate(partitions, optimal=True))
 
 
@@ -17,7 +18,7 @@ def test_a_plan_counts_for_as_long_as_it_is_in_memory():
     held, mine = HeldPlans(3), plan()
     held.take("a", mine)
     held.refuse("a")
-    with pytest.raises(Transient, match=r"the plans of 1 other rebalances .* have 3 partitions"):
+    with pytest.raises(Transient, match=r"the plans of 1 other rebalances .* have 3 partitions of three replicas"):
         held.refuse("b")
     del mine
     held.refuse("b")
@@ -34,6 +35,14 @@ def test_a_new_plan_that_is_dropped_does_not_take_the_present_one_with_it():
     with pytest.raises(Transient, match="3 partitions"):
         held.refuse("b")
     assert present.partitions
+
+
+def test_long_lists_count_by_their_length():
+    """A server may claim 100 replicas of each partition, which take as much as 17 partitions of three or more."""
+    held, mine = HeldPlans(100), plan(3, replicas=100)
+    held.take("a", mine)
+    with pytest.raises(Transient, match="102 partitions"):
+        held.refuse("b")
 
 
 def test_the_same_plan_is_counted_once():
