@@ -101,3 +101,18 @@ async def test_not_while_it_is_not_known_what_moves(world):
     await world.deleted("a")
     assert world.real.altered[-1] == ("orders-0", None)
     assert world.real.lists("orders") == [[1, 2, 3]] * 4
+
+
+async def test_also_if_its_plan_is_put_aside(world):
+    """No other plan is made before it has permission again."""
+    world.connection(names=["a", "k"])
+    await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
+    await refused(world)
+    world.edit(REBALANCES, "a", "r", brokers={"decommission": [2]})
+    world.real.arrive()
+    await world.until(lambda: rested(world))
+    world.real.slow = set()
+    more = [*world.real.lists("orders")[0], 1]
+    await world.real.alter_reassignments({FIRST: replicas_of(*more)})
+    await world.deleted("a")
+    assert world.real.lists("orders")[0] == more

@@ -62,7 +62,8 @@ def has_come_to_rest(rebalance: RebalanceView, now: float) -> bool:
     run, assessment = rebalance.record.open_run, rebalance.assessment
     if rebalance.refusal is None or rebalance.desired.deleting or run is None or run.started_at is None or run.rested:
         return False
-    if not at_rest(rebalance) or assessment.finished or late_call_possible(rebalance, now):
+    ends = assessment.finished and assessment.replanning is None  # a new plan is not made before it has permission
+    if not at_rest(rebalance) or ends or late_call_possible(rebalance, now):
         return False
     return not any(map(_may_be_moving, assessment.statuses.few.values())) and _log_dirs_rest(rebalance)
 
