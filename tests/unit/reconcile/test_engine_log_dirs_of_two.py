@@ -80,3 +80,31 @@ async def test_many_together_are_judged_in_a_thread(monkeypatch, many, apart):
     for _ in range(5):
         await operator.round()
     assert threads == {not apart}
+
+
+async def test_one_that_waits_cancels_no_copy_of_the_one_that_goes_first():
+    """The copy leads to the log dir that the waiting one has moved the replica out of."""
+    kafka = jbod()
+    kafka.crawling = {ONE}
+    operator = Renamed(kafka)
+
+    def away_from(*paths):
+        return {"logDirs": {"band": "1%", "drain": [{"broker": 1, "path": path} for path in paths]}}
+
+    one_by_one = {"maxPerBroker": {"betweenLogDirs": 1}}
+    operator.apply(strategy="LogDirs", goals=away_from(A), throttle={"unlimited": True}, execution=one_by_one)
+    await operator.until_true(lambda: bool(kafka.future))
+    kafka.copied()
+    kafka.crawling = {ONE}
+    await operator.until_true(lambda: bool(kafka.future))
+    operator.apply_another(priority=5, strategy="LogDirs", goals=away_from(B, C), throttle={"unlimited": True})
+    await operator.until("Yielding")
+    kafka.copied()
+    kafka.crawling = {ONE}
+    await operator.until_true(lambda: A in kafka.future.values())
+    asked = len(kafka.dir_calls)
+    for _ in range(10):
+        await operator.round()
+    assert len(kafka.dir_calls) == asked
+    kafka.copied()
+    await operator.until_true(lambda: operator.state_of() == "Succeeded")

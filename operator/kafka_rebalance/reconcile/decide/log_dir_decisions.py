@@ -8,14 +8,16 @@ from kafka_rebalance.execution.log_dir_moves import (
     LogDirOrders,
     LogDirReading,
     LogDirShare,
+    LogDirStatus,
     LogDirStatuses,
     judge_replica,
     log_dir_orders,
 )
-from kafka_rebalance.execution.partition_status import Direction
+from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import by_precedence, direction_of
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
@@ -50,13 +52,18 @@ def with_log_dirs_judged(rebalance: RebalanceView, seen: LogDirReading | None) -
     if not seen.asked.issuperset(d.key for d in run.log_dirs):
         return assessment if assessment.finished else replace(assessment, log_dirs=LogDirStatuses())
     partitions, paused = assessment.statuses.by_partition, assessment.step_block is not None
-    gone = set[BrokerId]()
+    gone, of_others = set[BrokerId](), dict[ReplicaKey, str]()
     if (inputs := assessment.judgement.inputs) is not None:
+        of_others = {d.key: name for name, first, left in inputs.ahead for d in first.log_dirs if d.tp not in left}
         gone = {d.broker for d in run.log_dirs} - seen.brokers - inputs.brokers.keys() - inputs.restarting
     statuses = {}
     for d in run.log_dirs:
         origin, status = _origin_of(d.tp, run, rebalance), partitions.get(d.tp)
-        statuses[d.key] = judge_replica(d, seen, status, direction, origin, paused=paused, gone=d.broker in gone)
+        judged = judge_replica(d, seen, status, direction, origin, paused=paused, gone=d.broker in gone)
+        if judged.cancel and (other := of_others.get(d.key)) is not None:
+            message = f"{other} goes first with it"  # its copy may lead to a log dir that this run has left
+            judged = LogDirStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, message)
+        statuses[d.key] = judged
     found = LogDirStatuses(direction, statuses)
     return replace(assessment, log_dirs=found, dir_full=log_dir_orders([_share(rebalance, found)], seen)[0].no_room)
 
