@@ -17,6 +17,9 @@ _FIELDS = (bytes.fromhex("2a8648ce3d0101"), bytes.fromhex("2a8648ce3d0102"))
 """X9.62: prime and characteristic-two field. Only the parameters of an unnamed curve need them, of which the author can
 choose a field in which one compressed point takes OpenSSL 0.3 s."""
 _CRL_POINTS = bytes.fromhex("551d1f")
+_MOST_ELEMENTS = 300
+"""Of a certificate with CRL distribution points, as far as they are looked at: usual ones have less than 100. A bundle
+may have 250,000, which take 0.3 s."""
 _KEY_ALGORITHMS = {
     bytes.fromhex(algorithm)
     for algorithm in (
@@ -104,21 +107,22 @@ def _require_named_curve(kind: str, der: bytes) -> None:
 
 def _require_whole_names(der: bytes) -> None:
     """OpenSSL copies the name of the issuer for each CRL distribution point with a name relative to it."""
-    for value in _crl_points(der):
-        for _, point in _elements(_content(value, _SEQUENCE)):
-            if any(tag == _FIRST and name[:1] != bytes((_FIRST,)) for tag, name in _elements(point)):
+    left = iter(range(_MOST_ELEMENTS))
+    for value in _crl_points(der, left):
+        for _, point in _elements(_content(value, _SEQUENCE), left=left):
+            if any(tag == _FIRST and name[:1] != bytes((_FIRST,)) for tag, name in _elements(point, left=left)):
                 raise ValueError(
                     "has a certificate with a CRL distribution point relative to the name of its issuer: use one with "
                     "the full name, such as an address"
                 )
 
 
-def _crl_points(der: bytes) -> Iterator[bytes]:
+def _crl_points(der: bytes, left: Iterator[int]) -> Iterator[bytes]:
     """The values of the extension; whole, because a string in parts could hide what is in it."""
-    for tag, content in _elements(_content(_content(der, _SEQUENCE), _SEQUENCE)):
+    for tag, content in _elements(_content(_content(der, _SEQUENCE), _SEQUENCE), left=left):
         if tag == _EXTENSIONS:
-            for _, extension in _elements(_content(content, _SEQUENCE)):
-                parts = list(_elements(extension))
+            for _, extension in _elements(_content(content, _SEQUENCE), left=left):
+                parts = list(_elements(extension, left=left))
                 if parts[:1] == [(_OID, _CRL_POINTS)]:
                     if parts[-1][0] != _OCTETS:
                         raise _not_der("certificate")
@@ -133,10 +137,15 @@ def _content(der: bytes, tag: int, kind: str = "certificate") -> bytes:
     return found[1]
 
 
-def _elements(der: bytes, kind: str = "certificate") -> Iterator[tuple[int, bytes]]:
-    """Tag and content of each element. ValueError for forms of BER that DER does not have, and for high tags."""
+def _elements(der: bytes, kind: str = "certificate", left: Iterator[int] | None = None) -> Iterator[tuple[int, bytes]]:
+    """Tag and content of each element. ``left``: has an item for each that may still be read.
+
+    ValueError for forms of BER that DER does not have, for high tags, and if there are more elements.
+    """
     at = 0
     while at < len(der):
+        if left is not None and next(left, None) is None:
+            raise ValueError(f"has a {kind} with CRL distribution points and more than {_MOST_ELEMENTS} DER elements")
         start = at + 2
         length = der[at + 1] if start <= len(der) else len(der)
         if length > 0x7F:

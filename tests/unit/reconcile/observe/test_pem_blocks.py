@@ -1,4 +1,4 @@
-"""Certificates and keys that OpenSSL would decode for seconds, or with gigabytes, while no thread of Python runs."""
+"""Certificates and keys that OpenSSL would decode for seconds while no other thread of Python runs."""
 
 import ssl
 import subprocess
@@ -87,6 +87,17 @@ class TestCrlDistributionPoints:
     def test_hidden_by_ber(self, hidden: bytes) -> None:
         with pytest.raises(ValueError, match="has a certificate that is not encoded in DER"):
             certificates(certificate("a", hidden))
+
+    @pytest.mark.parametrize(
+        "many",
+        [extension(CRL_POINTS, points(*[FULL_NAME] * 400)), extension(CRL_POINTS, points(FULL_NAME)) * 100],
+        ids=["points", "extensions"],
+    )
+    def test_very_many(self, many: bytes) -> None:
+        """To look at 250,000 elements takes 0.3 s of the event loop, and each attempt to connect looks at them."""
+        assert certificates(certificate("a", extension(CRL_POINTS, points(*[FULL_NAME] * 100))))
+        with pytest.raises(ValueError, match="CRL distribution points and more than 300 DER elements"):
+            certificates(certificate("a", many))
 
     def test_high_tag_of_the_relative_name(self) -> None:
         with pytest.raises(ValueError, match="relative to the name of its issuer"):
