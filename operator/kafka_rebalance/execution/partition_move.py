@@ -1,4 +1,4 @@
-"""What a run may do to one partition, and what only others can have done to it. Pure."""
+"""The move of one partition in a run, and how changes by other tools are recognised. Pure."""
 
 from dataclasses import dataclass
 
@@ -52,7 +52,7 @@ def drift(move: PartitionMove, replicas: Replicas) -> str:
 
 
 def resized(move: PartitionMove, state: PartitionState) -> str:
-    """Why others must have changed the replication factor of a partition, which no step of the run has; empty: no."""
+    """Why another tool must have changed the replication factor; empty: it need not have."""
     if state.replicas == move.target or len(state.replicas) == len(move.planned_from) or not is_by_others(move, state):
         return ""
     return f"another tool changed its replication factor: {list(state.replicas)}"

@@ -1,6 +1,6 @@
-"""What ends an attempt to connect, whoever owns the cluster that it has reached: its connection has changed.
+"""Checks that end an attempt to connect because its connection has changed, or may not lead to another cluster.
 
-Nothing is read or written here.
+They do not depend on the owner of the cluster, and read and write nothing.
 """
 
 from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION

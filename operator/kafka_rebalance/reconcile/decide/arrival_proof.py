@@ -58,7 +58,7 @@ def late_call_possible(rebalance: RebalanceView, now: float) -> bool:
 
 
 def has_come_to_rest(rebalance: RebalanceView, now: float) -> bool:
-    """Whether an open run that has started rests because its connection is refused, and that is not on record yet."""
+    """Whether a started run is at rest while its connection is refused, and this is not recorded yet."""
     run, assessment = rebalance.record.open_run, rebalance.assessment
     if rebalance.refusal is None or rebalance.desired.deleting or run is None or run.started_at is None or run.rested:
         return False

@@ -194,7 +194,7 @@ def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs, ali
     if (left := inputs.left_to_others.get(move.tp)) is not None:
         return left  # what the other one does may look like a step of this run
     other = next((name for name, run, left in inputs.ahead if move.tp in run.move_of and move.tp not in left), None)
-    # How the partition looks is the doing of a rebalance that goes first, not of another tool.
+    # A rebalance that goes first has changed the partition, not another tool.
     recorded = move if other is not None else _as_recorded(inputs.origins, move)
     state = known.cluster.partitions.get(move.tp) if move.tp in inputs.keep else None
     if state is not None and state.in_flight:

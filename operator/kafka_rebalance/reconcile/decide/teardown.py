@@ -97,7 +97,7 @@ def uncounted_successors(rebalances: Collection[RebalanceView]) -> set[str]:
 def renamed_from(
     rebalances: Collection[RebalanceView], selected: Mapping[str, frozenset[TopicPartition]]
 ) -> Iterator[tuple[str, list[RebalanceView]]]:
-    """The uid of each, and the rollbacks whose resource it may be under a new name.
+    """By uid, the rollbacks whose resource may have been created again under this new name.
 
     It may take over those for which it selects everything, see ``selections_with_all_of``. ``selected``: as for
     ``place_requests``. A round pauses between those that this yields.

@@ -25,7 +25,7 @@ class HeldPlans:
     def __init__(self, most: int | None = None) -> None:
         self._most = most
         self._plans: dict[int, tuple[str, int, ReferenceType[Plan]]] = {}
-        """By identity: the uid of the resource, the size of its plan, and the plan. Equal plans are more than one."""
+        """By identity: the uid of the resource, the size of its plan, and the plan. Equal plans count each."""
 
     def note(self, uid: str, plan: Plan) -> None:
         """Count this plan of the resource, which is in memory already."""

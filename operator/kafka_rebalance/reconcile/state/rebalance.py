@@ -59,11 +59,11 @@ class RebalanceView(Protocol):
 
     @property
     def own_origins(self) -> Mapping[TopicPartition, Origin]:
-        """The origins of what the open run may be moving: of none once it rests because its connection is refused."""
+        """The origins of the partitions that the open run may be moving; empty while it ``rests``."""
 
     @property
     def rests(self) -> bool:
-        """Whether the open run rests because its connection is refused, so that others move whatever moves."""
+        """Whether the open run is at rest because its connection is refused. Whatever moves then is moved by others."""
 
 
 @dataclass(eq=False)
@@ -94,7 +94,7 @@ class Rebalance:
 
     @property
     def own_origins(self) -> Mapping[TopicPartition, Origin]:
-        """The origins of what the open run may be moving: of none once it rests because its connection is refused."""
+        """The origins of the partitions that the open run may be moving; empty while it ``rests``."""
         return _NONE if self.rests else self.record.origins
 
     @property
@@ -104,7 +104,7 @@ class Rebalance:
 
     @property
     def rests(self) -> bool:
-        """Whether the open run rests because its connection is refused, so that others move whatever moves."""
+        """Whether the open run is at rest because its connection is refused. Whatever moves then is moved by others."""
         return self.refusal is not None and self.record.run is not None and self.record.run.rested
 
     def see(self, body: Mapping[str, Any]) -> None:
