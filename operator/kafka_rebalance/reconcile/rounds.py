@@ -26,6 +26,7 @@ from kafka_rebalance.reconcile.act.judges import Judges, moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
 from kafka_rebalance.reconcile.act.plan_order import places_of, takeovers
+from kafka_rebalance.reconcile.act.rest_ends import RestEnds
 from kafka_rebalance.reconcile.act.status_writes import StatusWrites
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.arrival_proof import moved_since
@@ -40,6 +41,7 @@ from kafka_rebalance.reconcile.decide.replanning import (
     wants_plan,
 )
 from kafka_rebalance.reconcile.decide.requeue import BUSY_SECONDS, requeue_after
+from kafka_rebalance.reconcile.decide.rests import takes_part
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.decide.teardown import awaited_plans, successors_of, teardown_of
 from kafka_rebalance.reconcile.engine_parts import EngineParts
@@ -93,6 +95,7 @@ class Rounds:
         self._log_dirs = LogDirCalls(admin, self.rebalances, self._lifecycle, stores, clock)
         self._selected = SelectedPartitions(turn)
         self.windows, self._turns = WindowClock(), Turns(clock)
+        self._rest_ends = RestEnds(admin, self._lifecycle, self._observer, self._turns, clock)
         self._sending = Sending(
             admin, self.rebalances, self.throttle, self._lifecycle, stores, self._observer, self._judges,
             self._log_dirs, self._turns, clock,
@@ -111,10 +114,9 @@ class Rounds:
         rebalances = sorted(self.rebalances.values(), key=lambda r: r.desired.age_key)
         info = await self._prepare_all(rebalances)
         await self._look_at_permissions(rebalances)
+        await self._rest_ends.end(rebalances, info)
         await self._plan(rebalances, info)
-        running = [
-            r for r in rebalances if r.record.loaded_run is not None and not r.memory.blocked(self._clock.monotonic())
-        ]
+        running = [r for r in rebalances if takes_part(r, self._clock.monotonic())]
         members = ClusterState(self._cluster_id, info.brokers, version=info.version)
         sent, cluster, acting = False, members, list[Rebalance]()
         if running:
@@ -157,10 +159,7 @@ class Rounds:
     async def _each(
         self, rebalances: Iterable[Rebalance], stage: str, work: Callable[[Rebalance], Awaitable[None]]
     ) -> list[Rebalance]:
-        """Run ``work`` for each rebalance, and return those without a failure.
-
-        A failure is reported only on its own resource.
-        """
+        """Run ``work`` for each; returns those without a failure, which is reported only on its own resource."""
         done = []
         async for rebalance in with_pauses(rebalances):
             async with self._lifecycle.problems_of(rebalance, stage):
@@ -349,7 +348,7 @@ class Rounds:
         """
 
         async def close(rebalance: Rebalance) -> None:
-            if rebalance.desired.deleted_since(rebalance.memory.prepared):
+            if rebalance.desired.deleted_since(rebalance.memory.prepared) or rebalance.rest_ends:
                 return  # the statuses belong to an outdated request: the next round judges again
             if not (finished := rebalance.assessment.finished):
                 self._closing.wait_anew(rebalance)

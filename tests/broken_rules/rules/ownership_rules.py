@@ -34,6 +34,25 @@ OWNERSHIP_RULES = (
         ),
     ),
     BrokenRule(
+        "rest-ends-without-theirs",
+        "What others move when a rested run is permitted again is struck off its record before it sends anything.",
+        "reconcile/decide/rests.py",
+        "if state.in_flight or len(state.replicas) > max(_sizes(row, run)):",
+        "if not state.replicas:",
+        (
+            "tests/unit/reconcile/test_supervisor_rest.py::test_what_others_move_back_stays_theirs_with_permission",
+            "tests/unit/reconcile/test_supervisor_rest.py::test_a_replication_factor_that_others_raise_stays_with_permission",
+        ),
+    ),
+    BrokenRule(
+        "nothing-before-the-rest-ends",
+        "A run that is permitted again takes no part in a round before the end of its rest is on record.",
+        "reconcile/decide/rests.py",
+        "not rebalance.memory.blocked(now) and not rebalance.rest_ends",
+        "not rebalance.memory.blocked(now)",
+        ("tests/unit/reconcile/decide/test_rests.py::TestTakesPart::test_not_before_its_rest_has_ended",),
+    ),
+    BrokenRule(
         "evicted-connects-anew",
         "A connection whose engine was ended for another owner while it started asks for the cluster again.",
         "reconcile/supervisor.py",

@@ -116,3 +116,55 @@ async def test_also_if_its_plan_is_put_aside(world):
     await world.real.alter_reassignments({FIRST: replicas_of(*more)})
     await world.deleted("a")
     assert world.real.lists("orders")[0] == more
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_what_others_move_back_stays_theirs_with_permission(resting, restarted):
+    """Neither a step of the run nor its deletion concerns it."""
+    await moved_back_by_others(resting)
+    orders = list(resting.real.altered)
+    if restarted:
+        await resting.restart()
+    resting.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"names": ["a"]})
+    await resting.until(lambda: not rested(resting))
+    await resting.until(lambda: len(resting.real.altered) > len(orders))
+    assert "orders-0" in resting.real.flying
+    await resting.deleted("a")
+    assert not [tp for tp, _ in resting.real.altered[len(orders) :] if tp == "orders-0"]
+    assert "orders-0" in resting.real.flying
+    assert resting.real.lists("orders")[1:] == [[1, 2, 3]] * 3
+
+
+async def test_with_permission_it_goes_on_with_what_others_have_moved(resting):
+    await moved_back_by_others(resting)
+    resting.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"names": ["a"]})
+    await resting.until(lambda: not rested(resting))
+    resting.real.slow = set()
+    resting.real.arrive()
+    await resting.until(lambda: resting.state("a") == "Succeeded")
+    assert not [row for row in resting.real.lists("orders") if 1 in row]
+
+
+async def test_a_replication_factor_that_others_raise_stays_with_permission(resting):
+    more = [*resting.real.lists("orders")[0], 1]
+    await resting.real.alter_reassignments({FIRST: replicas_of(*more)})
+    resting.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"names": ["a"]})
+    await resting.until(lambda: not rested(resting))
+    await resting.deleted("a")
+    assert resting.real.lists("orders")[0] == more
+    assert resting.real.lists("orders")[1:] == [[1, 2, 3]] * 3
+
+
+async def test_nothing_is_sent_before_its_end_is_on_record(resting):
+    """A topic that cannot be read may be what others move."""
+    await moved_back_by_others(resting)
+    orders = list(resting.real.altered)
+    resting.real.failing.add("orders")
+    resting.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"names": ["a", "k"]})
+    await rounds_later(resting)
+    assert rested(resting)
+    assert "orders" in resting.condition("a", "Ready")["message"]
+    resting.gone(REBALANCES, "k", "r")
+    resting.real.failing.clear()
+    await resting.until(lambda: not rested(resting))
+    assert not [tp for tp, _ in resting.real.altered[len(orders) :] if tp == "orders-0"]

@@ -103,22 +103,21 @@ class Lifecycle(RunRecords):
         self.nothing_to_do(rebalance, _START)
 
     async def record_start(self, rebalance: Rebalance) -> bool:
-        """Before anything is sent, record that the run starts, or goes on after it has ``rested``.
+        """Before anything is sent, record that the run starts.
 
-        False: it could not be recorded, send nothing yet. Earlier moves were made by others and are not ours to undo.
-        The last success stays: all may be held back.
+        False: it could not be recorded, or the run still rests: send nothing yet. Earlier moves were made by others and
+        are not ours to undo. The last success stays: all may be held back.
         """
         before = rebalance.record.run
-        if before is None or (before.started_at is not None and not before.rested):
+        if before is None or before.started_at is not None:
             self.no_start(rebalance)
-            return True
-        run = replace(before, started_at=before.started_at or self._clock.now(), rested=False)
+            return not rebalance.rests
+        run = replace(before, started_at=self._clock.now())
         async with self.problems_of(rebalance, _START):
-            if before.started_at is None:
-                # Store an empty record, so that an undo can distinguish it from a record that is gone. An earlier
-                # version recorded origins when it planned: others may have moved the partitions since.
-                origins = await self._stores.origins.replace(rebalance.uid, run.run_id, ())
-                rebalance.record = replace(rebalance.record, origins=origins)
+            # Store an empty record, so that an undo can distinguish it from a record that is gone. An earlier version
+            # recorded origins when it planned: others may have moved the partitions since.
+            origins = await self._stores.origins.replace(rebalance.uid, run.run_id, ())
+            rebalance.record = replace(rebalance.record, origins=origins)
             self._in_doubt(rebalance)
             await self._stores.runs.save(run)
             rebalance.record = replace(rebalance.record, run=run, was_read=True)
@@ -127,10 +126,24 @@ class Lifecycle(RunRecords):
     async def record_rest(self, rebalance: Rebalance) -> None:
         """Record that the run has ``rested``, if it has. Its throttle is removed."""
         if (before := rebalance.record.open_run) is not None and has_come_to_rest(rebalance, self._clock.monotonic()):
-            run = replace(before, rested=True)
-            self._in_doubt(rebalance)
-            await self._stores.runs.save(run)
-            rebalance.record = replace(rebalance.record, run=run, was_read=True)
+            await self._save(rebalance, replace(before, rested=True))
+
+    async def end_rest(self, rebalance: Rebalance, theirs: Mapping[Origin, Origin | None]) -> None:
+        """Strike ``theirs`` off the record, as ``OriginStore.give_up`` does, then record that the run does not rest."""
+        if (before := rebalance.record.run) is None:
+            return
+        if theirs:
+            await self._stores.origins.give_up(rebalance.uid, before.run_id, theirs)
+            tps = {row.tp for row in theirs}
+            kept = {tp: origin for tp, origin in rebalance.record.origins.items() if tp not in tps}
+            kept |= {row.tp: row for row in theirs.values() if row is not None}
+            rebalance.record = replace(rebalance.record, origins=kept)
+        await self._save(rebalance, replace(before, rested=False))
+
+    async def _save(self, rebalance: Rebalance, run: Run) -> None:
+        self._in_doubt(rebalance)
+        await self._stores.runs.save(run)
+        rebalance.record = replace(rebalance.record, run=run, was_read=True)
 
     async def close(
         self,

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from kafka_rebalance.clock import Clock
@@ -109,6 +110,11 @@ class Observer:
     def known(self) -> Mapping[TopicPartition, PartitionState]:
         """Every partition, as last read. Readings update it."""
         return self._known
+
+    @property
+    def unread(self) -> AbstractSet[str]:
+        """Topics whose last reading failed."""
+        return self._unread
 
     @property
     def on_disks(self) -> DiskReading:

@@ -263,6 +263,7 @@ class PlanMaker:
             spent=draft.spent,
             started_at=begun.started_at if begun else self._clock.now() if draft.work.inherited else None,
             owner=owner_of(rebalance.desired.spec.kafka, metadata.namespace),
+            rested=begun.rested if begun else False,
         )
 
     async def _lists(self, desired: Desired, spec: KafkaRebalanceSpec, basis: _PlanBasis) -> AssignmentLists:

@@ -63,7 +63,11 @@ class RebalanceView(Protocol):
 
     @property
     def rests(self) -> bool:
-        """Whether the open run is at rest because its connection is refused. Whatever moves then is moved by others."""
+        """Whether the open run is at rest because its connection was refused: whatever moves is moved by others."""
+
+    @property
+    def rest_ends(self) -> bool:
+        """Whether the run may go on after its rest. First, what others move now is struck off its record."""
 
 
 @dataclass(eq=False)
@@ -100,12 +104,18 @@ class Rebalance:
     @property
     def origins_back(self) -> Mapping[TopicPartition, Origin]:
         """The origins to which the open run goes back: none if it is deleted while it ``rests``."""
-        return _NONE if self.rests and self.desired.deleting else self.record.origins
+        kept = self.rests and self.refusal is not None and self.desired.deleting
+        return _NONE if kept else self.record.origins
 
     @property
     def rests(self) -> bool:
-        """Whether the open run is at rest because its connection is refused. Whatever moves then is moved by others."""
-        return self.refusal is not None and self.record.run is not None and self.record.run.rested
+        """Whether the open run is at rest because its connection was refused: whatever moves is moved by others."""
+        return self.record.run is not None and self.record.run.rested
+
+    @property
+    def rest_ends(self) -> bool:
+        """Whether the run may go on after its rest. First, what others move now is struck off its record."""
+        return self.rests and self.refusal is None and self.record.loaded_run is not None
 
     def see(self, body: Mapping[str, Any]) -> None:
         """Take in a newer state of the resource."""

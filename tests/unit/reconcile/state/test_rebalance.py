@@ -88,6 +88,7 @@ class View:
     may_begin: bool
     own_origins: Mapping[TopicPartition, Origin]
     rests: bool
+    rest_ends: bool
 
 
 def rebalance(name="r", *, deleting=False):
@@ -108,7 +109,8 @@ def running(name="r", *, deleting=False):
 
 def view(mine):
     asked = mine.desired, mine.record, mine.assessment, mine.memory
-    return View(*asked, mine.refusal, mine.held_by, mine.unverified, mine.may_begin, mine.own_origins, mine.rests)
+    allowed = mine.refusal, mine.held_by, mine.unverified, mine.may_begin
+    return View(*asked, *allowed, mine.own_origins, mine.rests, mine.rest_ends)
 
 
 @cache
