@@ -1,8 +1,10 @@
 """An API server without resources whose discovery does not list our kinds until a test says so."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from aiohttp import web
 
@@ -33,6 +35,14 @@ class LaggingDiscovery:
             self._ended.set()
             await runner.cleanup()
 
+    def page(self, plural: str) -> dict[str, Any]:
+        """What a list of the kind answers; a Status is answered with its code."""
+        return {"metadata": {"resourceVersion": "1"}, "items": []}
+
+    def events(self, plural: str, since: str) -> Iterable[dict[str, Any]] | None:
+        """What a watch from this version on answers before it ends. None: nothing, and it does not end."""
+        return None
+
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         groups = {"apiextensions.k8s.io/v1": ["customresourcedefinitions"], f"{GROUP}/{VERSION}": self.plurals}
         path = request.path
@@ -47,12 +57,17 @@ class LaggingDiscovery:
             return web.json_response({"resources": [_resource(plural) for plural in found]})
         plural = path.split("/")[-1]
         if "watch" not in request.query:
-            return web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
+            page = self.page(plural)
+            return web.json_response(page, status=page.get("code", 200))
         self.watched.append(plural)
+        events = self.events(plural, request.query["resourceVersion"])
         stream = web.StreamResponse()
         await stream.prepare(request)
-        # Not without end: aiohttp forgets a request whose client has gone, and its task would stay.
-        await self._ended.wait()
+        for event in events or ():
+            await stream.write(json.dumps(event).encode() + b"\n")
+        if events is None:
+            # Not without end: aiohttp forgets a request whose client has gone, and its task would stay.
+            await self._ended.wait()
         return stream
 
 

@@ -1,8 +1,10 @@
-"""Watches our resources with kopf and passes their events on. kopf never writes to the objects.
+"""Watches our resources with kopf. kopf never writes to the objects.
 
-Only ``on.event`` handlers: timers and change handlers run concurrently with a deletion, add a finalizer and annotations
-of their own and react seconds later. kopf runs in a thread with its own loop: in ours it would replace the signal
-handlers and treat the engines' tasks as its own when it stops.
+kopf lists and watches, and the events of our resources are taken from it as they are read. Its own handling takes a
+millisecond for each event, and while one user changes resources all the time, the events of all namespaces would wait
+for it. Its timers and change handlers run concurrently with a deletion, add a finalizer and annotations of their own
+and react seconds later. kopf runs in a thread with its own loop: in ours it would replace the signal handlers and treat
+the engines' tasks as its own when it stops.
 """
 
 import asyncio
@@ -10,15 +12,17 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import kopf
-from kopf._cogs.clients import api
+from kopf._cogs.clients import api, watching
 from kopf._cogs.clients.errors import APINotFoundError
-from kopf._cogs.structs.references import Insights
+from kopf._cogs.clients.watching import Bookmark, infinite_watch
+from kopf._cogs.structs.bodies import RawEvent
+from kopf._cogs.structs.references import Insights, Resource
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, GROUP, REASSIGNMENT_THROTTLES, REBALANCES, VERSION
 from kafka_rebalance.app.waiting_events import WaitingEvents, WatchEvent
@@ -86,6 +90,7 @@ class Watch:
         insights = Insights()
         beating = asyncio.create_task(self._beat(insights))
         _read_whatever_is_stored()
+        watching.infinite_watch = self._others_events
         try:
             await kopf.operator(
                 registry=self._registry(),
@@ -114,7 +119,19 @@ class Watch:
                 self._loop.call_soon_threadsafe(self.ready.set)
             await asyncio.sleep(_BEAT_SECONDS)
 
+    async def _others_events(self, *, resource: Resource, **options: Any) -> AsyncIterator[Bookmark | RawEvent]:
+        """What kopf reads about the resources of a kind, in lists and in events; ours are added to those that wait."""
+        async for event in infinite_watch(resource=resource, **options):
+            if isinstance(event, Bookmark) or resource.group != GROUP:
+                yield event
+            elif event["type"] != "BOOKMARK":
+                self._add(resource.plural, event)
+
+    def _add(self, plural: str, event: Any) -> None:
+        self._events.add(WatchEvent(plural, dict(event["object"]), deleted=event["type"] == "DELETED"))
+
     def _registry(self) -> kopf.OperatorRegistry:
+        """kopf watches the kinds that have a handler. It calls these only if a later version reads in another way."""
         registry = kopf.OperatorRegistry()
 
         kopf.on.login(registry=registry)(login)
@@ -124,7 +141,7 @@ class Watch:
 
     def _handler(self, plural: str) -> Callable[..., None]:
         def handler(event: Any, **_: Any) -> None:
-            self._events.add(WatchEvent(plural, dict(event["object"]), deleted=event["type"] == "DELETED"))
+            self._add(plural, event)
 
         return handler
 
@@ -148,7 +165,7 @@ def _read_whatever_is_stored() -> None:
     """Let kopf read objects that are nested too deeply for the standard library, in lists and in events.
 
     kopf has no setting for this, and terminates when it cannot read such an object. It also gets no metadata that the
-    operator does not read: it keeps a page of a list, and all events of an object that it has not handled yet.
+    operator does not read: it keeps a page of a list, and the newest event of each object waits.
     """
 
     async def get(url: str, **options: Any) -> Any:

@@ -9,7 +9,10 @@ import pytest
 from e2e.bench.waiting import wait_until
 from kopf._cogs.clients import api
 from kopf._cogs.clients.errors import APIForbiddenError, APINotFoundError
+from kopf._cogs.clients.watching import Bookmark
 from kopf._cogs.structs.references import Resource
+from kopf._core.reactor import queueing
+from tests.fakes.scripted_api_server import ScriptedApiServer, event, gone, page_of, stored
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, GROUP, REASSIGNMENT_THROTTLES, REBALANCES, VERSION
 from kafka_rebalance.app import resource_watch
@@ -76,32 +79,57 @@ class TestAge:
 
 
 class TestEvents:
-    """What kopf passes on reaches the operator's loop."""
+    """What kopf reads reaches the operator's loop."""
 
-    async def test_of_a_flood_the_newest_event_of_each_resource_waits(self):
+    @pytest.fixture
+    def reads(self, monkeypatch):
+        """These events, of a kind."""
+
+        async def read(watch, resource, *events):
+            async def infinite_watch(**_):
+                for each in events:
+                    yield each
+
+            monkeypatch.setattr(resource_watch, "infinite_watch", infinite_watch)
+            return [each async for each in watch._others_events(resource=resource)]
+
+        return read
+
+    async def test_of_a_flood_the_newest_event_of_each_resource_waits(self, reads):
         """Users choose how often they change a resource, and how large it is: only one body of it is in memory."""
         handled = []
         watch = Watch((), lambda plural, body, deleted: handled.append((plural, body["spec"], deleted)))
-        changed = watch._handler(REASSIGNMENT_THROTTLES)
-        metadata = {"name": "limits", "namespace": "kafka", "uid": "u"}
-        for number in range(100):
-            changed(event={"type": "MODIFIED", "object": {"metadata": metadata, "spec": number}})
+        events = [event("MODIFIED", stored("limits", version)) for version in range(100)]
+        await reads(watch, Resource(GROUP, VERSION, REASSIGNMENT_THROTTLES), *events)
         await asyncio.sleep(0)
         assert handled == [(REASSIGNMENT_THROTTLES, 99, False)]
 
-    async def test_none_is_lost_or_late_when_it_stops(self, kopf_does):
+    async def test_kopf_gets_those_of_other_kinds(self, reads):
+        """It looks after CRDs itself. A bookmark of the end of a list is not an event."""
+        bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "1"}}}
+        events = [event(None, stored("r", 1)), Bookmark.LISTED, event("DELETED", stored("r", 2)), bookmark]
+        crds = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert await reads(Watch((), print), crds, *events) == events
+        assert await reads(Watch((), print), Resource(GROUP, VERSION, REBALANCES), *events) == [Bookmark.LISTED]
+
+    async def test_none_is_lost_if_kopf_handles_them_itself(self):
+        """If a later version of kopf reads with another function, its handlers do the same, only slower."""
+        handled = []
+        watch = Watch((), lambda plural, body, deleted: handled.append((plural, body["spec"], deleted)))
+        watch._handler(REBALANCES)(event=event("DELETED", stored("r", 1)))
+        await asyncio.sleep(0)
+        assert handled == [(REBALANCES, 1, True)]
+
+    async def test_none_is_lost_or_late_when_it_stops(self, kopf_does, reads):
         """After the watch has stopped, nothing starts engines again."""
         handled = []
-        events = [(kind, str(number)) for number in range(50) for kind in ("ADDED", "DELETED")]
+        events = [event(kind, stored(str(number), 1)) for number in range(50) for kind in ("ADDED", "DELETED")]
 
         async def pass_on():
-            for kind, uid in events:
-                metadata = {"name": "limits", "namespace": "kafka", "uid": uid}
-                changed(event={"type": kind, "object": {"metadata": metadata}})
+            await reads(watch, Resource(GROUP, VERSION, REASSIGNMENT_THROTTLES), *events)
 
         kopf_does(pass_on)
         watch = Watch((), lambda _, body, deleted: handled.append((deleted, body["metadata"]["uid"])))
-        changed = watch._handler(REASSIGNMENT_THROTTLES)
         watch.start()
         await watch.stop()
         gone = [uid for deleted, uid in handled if deleted]
@@ -109,6 +137,78 @@ class TestEvents:
         before = len(handled)
         await asyncio.sleep(0)
         assert len(handled) == before
+
+
+@pytest.mark.parametrize("namespaces", [(), ("kafka",)], ids=["all namespaces", "single namespaces"])
+class TestKopf:
+    """kopf itself lists and watches every kind."""
+
+    @pytest.fixture
+    def added(self, monkeypatch):
+        """Name, version and whether it was deleted, of all events in their order; by plural."""
+        added = {plural: [] for plural in KINDS}
+
+        class Waiting(resource_watch.WaitingEvents):
+            def add(self, event):
+                metadata = event.body["metadata"]
+                added[event.plural].append((metadata["name"], metadata["resourceVersion"], event.deleted))
+                super().add(event)
+
+        monkeypatch.setattr(resource_watch, "WaitingEvents", Waiting)
+        return added
+
+    @pytest.fixture
+    def watching(self, monkeypatch):
+        """What a watch of this API server has passed on by plural and name, when it has handed over an event."""
+
+        async def watched(server, namespaces, last):
+            seen, done = {}, asyncio.Event()
+
+            def see(plural, body, deleted):
+                seen[plural, body["metadata"]["name"]] = (body["spec"], deleted)
+                if all(seen.get((plural, last[0])) == last[1:] for plural in KINDS):
+                    done.set()
+
+            async with server.served() as address:
+                monkeypatch.setattr(resource_watch, "login", lambda **_: kopf.ConnectionInfo(server=address))
+                watch = Watch(namespaces, see)
+                watch.start()
+                waits = [asyncio.create_task(each.wait()) for each in (done, watch.failed)]
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED, timeout=240)
+                for each in waits:
+                    each.cancel()
+                await watch.stop()
+            assert done.is_set()
+            assert not watch.failed.is_set()
+            return seen
+
+        return watched
+
+    async def test_hands_over_all_events_in_order_and_handles_none(self, monkeypatch, namespaces, added, watching):
+        """One namespace may change its resources a thousand times a second. kopf would handle each in the same loop.
+
+        Lists come before the events after them. When a watch ends, the next one begins at the last version.
+        """
+
+        async def worker(**_):
+            raise AssertionError("kopf itself handles an event")
+
+        monkeypatch.setattr(queueing, "worker", worker)
+        pages = [page_of(stored("a", 1), version=1, more="b"), page_of(stored("b", 1), version=1)]
+        first = [event("MODIFIED", stored("a", 2)), event("BOOKMARK", {"metadata": {"resourceVersion": "3"}})]
+        first += [event("ADDED", stored("c", 4)), event("DELETED", stored("b", 5))]
+        server = ScriptedApiServer(
+            [*pages, page_of(stored("a", 6), version=6)],
+            [first, [event("ERROR", gone())], [event("DELETED", stored("a", 7))]],
+        )
+        seen = await watching(server, namespaces, ("a", 7, True))
+        expected = [("a", "1", False), ("b", "1", False), ("a", "2", False), ("c", "4", False), ("b", "5", True)]
+        expected += [("a", "6", False), ("a", "7", True)]
+        for plural in KINDS:
+            assert added[plural] == expected
+            assert seen[plural, "b"] == (5, True)
+            assert seen[plural, "c"] == (4, False)
+            assert server.since[plural][:3] == ["1", "5", "6"]
 
 
 class TestEnd:
