@@ -14,12 +14,13 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import replace
+from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any
 
 import kopf
 from kopf._cogs.clients import api, watching
-from kopf._cogs.clients.errors import APINotFoundError
+from kopf._cogs.clients.errors import APIClientError, APINotFoundError
 from kopf._cogs.clients.watching import Bookmark, infinite_watch
 from kopf._cogs.structs.bodies import RawEvent
 from kopf._cogs.structs.references import Insights, Resource
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 10.0
 _BEAT_SECONDS = 0.2
+_AGAIN_SECONDS = 1.0
 _KINDS = (CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES)
 
 Seen = Callable[[str, dict[str, Any], bool], None]
@@ -121,7 +123,7 @@ class Watch:
 
     async def _others_events(self, *, resource: Resource, **options: Any) -> AsyncIterator[Bookmark | RawEvent]:
         """What kopf reads about the resources of a kind, in lists and in events; ours are added to those that wait."""
-        async for event in infinite_watch(resource=resource, **options):
+        async for event in _read_again(resource=resource, **options):
             if isinstance(event, Bookmark) or resource.group != GROUP:
                 yield event
             elif event["type"] != "BOOKMARK":
@@ -144,6 +146,24 @@ class Watch:
             self._add(plural, event)
 
         return handler
+
+
+async def _read_again(*, resource: Resource, **options: Any) -> AsyncIterator[Bookmark | RawEvent]:
+    """What kopf reads. It begins with a new list if the API server keeps a version no longer, at which kopf would end.
+
+    A list of many resources may take longer than its version is kept.
+    """
+    while True:
+        try:
+            async for event in infinite_watch(resource=resource, **options):
+                yield event
+        except APIClientError as error:
+            if error.status != HTTPStatus.GONE:
+                raise
+            log.warning("the API server keeps the version of the list of %s no longer: listing again", resource.plural)
+            await asyncio.sleep(_AGAIN_SECONDS)
+        else:
+            return
 
 
 def login(**kwargs: Any) -> kopf.ConnectionInfo | None:

@@ -210,6 +210,17 @@ class TestKopf:
             assert seen[plural, "c"] == (4, False)
             assert server.since[plural][:3] == ["1", "5", "6"]
 
+    async def test_lists_again_if_a_version_is_gone(self, monkeypatch, namespaces, added, watching):
+        """HTTP 410 for the second page of a list does not end the operator."""
+        monkeypatch.setattr(resource_watch, "_AGAIN_SECONDS", 0.01)
+        half = page_of(stored("a", 1), version=1, more="b")
+        whole = [page_of(stored("a", 2), version=2, more="b"), page_of(stored("b", 2), version=2)]
+        server = ScriptedApiServer([half, gone(), *whole], [[event("MODIFIED", stored("b", 3))]])
+        await watching(server, namespaces, ("b", 3, False))
+        for plural in KINDS:
+            assert added[plural] == [("a", "1", False), ("a", "2", False), ("b", "2", False), ("b", "3", False)]
+            assert server.since[plural][0] == "2"
+
 
 class TestEnd:
     """Of kopf, by itself."""
