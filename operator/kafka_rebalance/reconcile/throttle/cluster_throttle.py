@@ -263,7 +263,8 @@ class ClusterThrottle:
             await self._keeper.remove_cordons(info.brokers, *_cordons_of(rebalances))
         # One that has left meanwhile, as it may not use its connection, is not gone.
         ended = await self._lifecycle.remove_finalizers(self.throttles, lambda throttle: self._released(throttle, info))
-        self.throttles.gone |= ended
+        for uid in ended:
+            self.throttles.remove_gone(uid)
 
     async def take_cordons(self, brokers: Collection[BrokerId]) -> None:
         """Record cordons of a run that is about to end, to be removed when the brokers are back."""

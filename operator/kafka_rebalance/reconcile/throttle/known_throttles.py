@@ -16,6 +16,9 @@ from kafka_rebalance.reconcile.throttle.slices import THROTTLES_OF_A_SLICE, Slic
 
 log = logging.getLogger(__name__)
 
+_MOST_GONE = 10_000
+"""Of so many resources it is known that they are gone. The last event of one comes soon after that."""
+
 
 class KnownThrottles(UserDict[str, KafkaReassignmentThrottle]):
     """The throttle resources by uid, with the overrides that are in force."""
@@ -29,8 +32,8 @@ class KnownThrottles(UserDict[str, KafkaReassignmentThrottle]):
         self._rating: set[str] = set()
         self._ruling: KafkaReassignmentThrottle | None = None
         self._ruling_known = True
-        self.gone: set[str] = set()
-        """The uids of those that do not exist any more. A late event about one is ignored."""
+        self._gone: dict[str, None] = {}
+        """The uids of those that do not exist any more, oldest first. A late event about one is ignored."""
         super().__init__()
 
     def __setitem__(self, uid: str, throttle: KafkaReassignmentThrottle) -> None:
@@ -56,7 +59,7 @@ class KnownThrottles(UserDict[str, KafkaReassignmentThrottle]):
     def see(self, throttles: Mapping[str, KafkaReassignmentThrottle]) -> None:
         """Take in these resources, except those that are known to be gone."""
         for uid, throttle in throttles.items():
-            if uid not in self.gone and self._seen.get(uid) is not throttle:
+            if uid not in self._gone and self._seen.get(uid) is not throttle:
                 self._look_at(uid, throttle)
                 self._seen[uid] = throttle
 
@@ -91,7 +94,9 @@ class KnownThrottles(UserDict[str, KafkaReassignmentThrottle]):
     def remove_gone(self, uid: str) -> None:
         """The resource does not exist any more."""
         self.pop(uid, None)
-        self.gone.add(uid)
+        self._gone[uid] = None
+        if len(self._gone) > _MOST_GONE:
+            del self._gone[next(iter(self._gone))]
 
     @property
     def rating(self) -> list[KafkaReassignmentThrottle]:

@@ -10,6 +10,7 @@ from tests.fakes.stopped_clock import NOON, StoppedClock
 from kafka_rebalance.api.overrides import THROTTLE_OVERRIDE
 from kafka_rebalance.api.throttle_resource import KafkaReassignmentThrottleSpec
 from kafka_rebalance.api.v1alpha1 import FINALIZER, KafkaReassignmentThrottle, parse_throttle
+from kafka_rebalance.reconcile.throttle import known_throttles
 from kafka_rebalance.reconcile.throttle.known_throttles import KnownThrottles
 from kafka_rebalance.reconcile.throttle.slices import THROTTLES_OF_A_SLICE
 
@@ -95,6 +96,14 @@ class TestSee:
         known.remove_gone("a")
         known.see({"a": throttle("a")})
         assert known == {}
+
+    def test_the_last_ones_that_are_gone(self, known, monkeypatch):
+        """Users may create and delete resources for as long as the operator runs."""
+        monkeypatch.setattr(known_throttles, "_MOST_GONE", 2)
+        for uid in ("a", "b", "b", "c"):
+            known.remove_gone(uid)
+        known.see({uid: throttle(uid) for uid in "abc"})
+        assert list(known) == ["a"]
 
 
 class TestFollowOverrides:
