@@ -20,6 +20,7 @@ from kafka_rebalance.api.v1alpha1 import (
 )
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused, Transient
+from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED, Resources
@@ -172,7 +173,6 @@ class UnreadableResources:
             await self._resources.remove_unread_finalizer(metadata)
 
     async def _say_invalid(self, one: _Unread, error: RebalanceError) -> None:
-        log.warning("%s: %s", one.name, error.message)
         about = one.about
         conditions = summarise(
             one.before,
@@ -184,11 +184,14 @@ class UnreadableResources:
         )
         if one.before == conditions:
             return  # our own write comes back as a change
+        if not {condition.message for condition in conditions} <= {condition.message for condition in one.before}:
+            log.warning("%s: %s", one.name, error.message)  # not at each edit
         status = _STATUSES[one.plural](observed_generation=about.generation, conditions=conditions)
-        # It may have changed while it waited, and then an event of the change comes.
         patch = {**status.as_patch(), "metadata": {"resourceVersion": about.resource_version}}
         try:
             await self._kube.patch_status(one.plural, about.namespace, about.name, patch)
+        except Conflict:
+            pass  # it has changed while it waited, and an event of the change comes
         except RebalanceError as failed:
             log.warning("%s: status not written: %s", one.name, failed.message)
 

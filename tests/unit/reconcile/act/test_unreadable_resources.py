@@ -88,6 +88,10 @@ class World:
         conditions = self.kube.resources[WHERE].get("status", {}).get("conditions", ())
         return next((c["reason"] for c in conditions if c["type"] == "Ready"), None)
 
+    @property
+    def observed(self):
+        return self.kube.resources[WHERE].get("status", {}).get("observedGeneration")
+
     async def until(self, holds):
         """Only threads take time here."""
         for _ in range(30_000):
@@ -127,6 +131,38 @@ class TestDeleted:
         body["metadata"]["annotations"] = {LET_GO_ANNOTATION: "true"}
         world.supervisor.rebalance_seen(body, deleted=False)
         await world.until(lambda: WHERE not in world.kube.resources)
+
+
+class TestLog:
+    """A user may edit a resource for as long as the operator runs."""
+
+    @pytest.fixture
+    def lines(self, caplog):
+        return lambda: [record.getMessage() for record in caplog.records]
+
+    async def test_a_message_is_logged_when_it_is_new(self, world, lines):
+        """Not at each edit, and not when our own status comes back."""
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
+        world.kube.create(REBALANCES, {"metadata": metadata, "spec": {"kafka": {}}})
+        counts = []
+        for spec in ({"priority": 1}, {"priority": 2}, {"kafka": {"bogus": 1}}):
+            body = world.kube.edit(*WHERE, **{"kafka": {}, **spec})
+            world.supervisor.rebalance_seen(body, deleted=False)
+            await world.until(lambda at=body["metadata"]["generation"]: world.observed == at)
+            world.supervisor.rebalance_seen(world.kube.resources[WHERE], deleted=False)
+            await world.until(lambda: not world.supervisor._unreadable._waiting)
+            counts.append(len(lines()))
+        assert counts == [1, 1, 2]
+
+    async def test_a_change_meanwhile_is_not_logged(self, world, lines):
+        """The status of what has changed is not written, and the change has an event of its own."""
+        metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
+        body = world.kube.create(REBALANCES, {"metadata": metadata, "spec": {"kafka": {}}})
+        world.kube.edit(*WHERE, kafka={}, priority=1)
+        world.supervisor.rebalance_seen(body, deleted=False)
+        await world.until(lambda: not world.supervisor._unreadable._waiting)
+        assert world.state is None
+        assert not [line for line in lines() if "status not written" in line]
 
 
 class Busy(KubeInMemory):
