@@ -4,7 +4,7 @@ The broker that takes a change passes it on to the controller. If that takes lon
 later change goes through another broker, and the two may be carried out in the other order.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kafka_rebalance.execution.list_budget import LONGEST_BYTES, ListKey, StoredList, batches
 from kafka_rebalance.execution.list_state import LateAppend
@@ -26,19 +26,9 @@ class ListChanges:
         self._late: dict[str, LateAppend] | None = None
 
     async def send(self, changes: Changes, stored: Mapping[ListKey, StoredList]) -> dict[str, str | None]:
-        """Alter the lists, in requests that the controller can write: it writes each list as a whole.
-
-        ``stored``: the lists that were read lately. Returns the answer of each topic: None if it was accepted.
-        """
-        sizes = {
-            topic: sum(
-                len(change.value) + (known.length if (known := stored.get((topic, change.name))) else LONGEST_BYTES)
-                for change in wanted
-            )
-            for topic, wanted in changes.items()
-        }
+        """Alter the lists. Returns the answer of each topic: None if it was accepted. ``stored``: see ``requests``."""
         found: dict[str, str | None] = {}
-        for batch in batches(sizes):
+        for batch in self.requests(changes, stored):
             sent = {topic: changes[topic] for topic in batch}
             answers: Mapping[str, str | None] = {}
             try:
@@ -48,6 +38,21 @@ class ListChanges:
                 for topic in batch:
                     self._note(topic, sent[topic], found[topic])
         return found
+
+    @staticmethod
+    def requests(changes: Changes, stored: Mapping[ListKey, StoredList]) -> Iterator[list[str]]:
+        """The topics of each request that the controller can write: it writes each list as a whole.
+
+        ``stored``: the lists that were read lately.
+        """
+        sizes = {
+            topic: sum(
+                len(change.value) + (known.length if (known := stored.get((topic, change.name))) else LONGEST_BYTES)
+                for change in wanted
+            )
+            for topic, wanted in changes.items()
+        }
+        return batches(sizes)
 
     def may_append_late(self, topic: str) -> bool:
         """Whether an append that got no answer may still be carried out."""

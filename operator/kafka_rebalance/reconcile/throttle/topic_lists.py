@@ -214,18 +214,11 @@ class TopicLists:
         if not to_read:
             return
         seen = await self._readings.read(sorted(to_read))
-        changes, slices = dict[str, list[ConfigChange]](), Slices()
-        for topic in to_read:
-            await slices.next(1 + self._length(topic, seen.get(topic, {})) // _CHARACTERS_OF_A_TOPIC)
-            if found := self._to_restore(topic, seen.get(topic, {})):
-                changes[topic] = found
-                for change in found:
-                    state = self._state((topic, change.name))
-                    self._states[topic, change.name] = state.before_removal(state.listed)
-        self._reads_restored |= (seen.keys() & to_read) - changes.keys()
-        answers = await self._alter(changes, "restored")
-        refused = {topic for topic, problem in answers.items() if problem is not None}
-        self._states = {key: state for key, state in self._states.items() if key[0] not in to_read - refused}
+        changes = await self._all_to_restore(to_read, seen)
+        unchanged = to_read - changes.keys()
+        self._reads_restored |= seen.keys() & unchanged
+        self._forget_states(unchanged)
+        await self._send_restoring(changes)
         absent = to_read - seen.keys() - seen.errors.keys()
         self._absent = Counter({topic: self._absent[topic] + 1 for topic in absent})
         deleted = {topic for topic, readings in self._absent.items() if readings >= _DELETED_AFTER_READINGS}
@@ -283,6 +276,26 @@ class TopicLists:
                 self._cache.note(f"topic {topic}", f"throttled replicas not {done} yet: {problem}")
         return answers
 
+    async def _send_restoring(self, changes: Changes) -> None:
+        """Send these changes, in as many requests as it takes.
+
+        A list in which nobody else has entries is deleted as a whole. Others may add some while an earlier request is
+        answered, so each request is chosen from a reading right before it.
+        """
+        for number, topics in enumerate(self._changes.requests(changes, self.stored)):
+            if number == 0 and all(self._readings.is_fresh(topic) for topic in topics):
+                chosen: Changes = {topic: changes[topic] for topic in topics}
+            else:
+                chosen = await self._all_to_restore(topics, await self._readings.read(sorted(topics)))
+            for topic, change in ((topic, change) for topic, found in chosen.items() for change in found):
+                state = self._state((topic, change.name))
+                self._states[topic, change.name] = state.before_removal(state.listed)
+            answers = await self._alter(chosen, "restored")
+            self._forget_states({topic for topic, problem in answers.items() if problem is None})
+
+    def _forget_states(self, topics: Collection[str]) -> None:
+        self._states = {key: state for key, state in self._states.items() if key[0] not in topics}
+
     def _taken(self, key: ListKey, read: ConfigValue, wanted: frozenset[str]) -> _Taken:
         topic, name = key
         entries = self._readings.entries_of(topic, name)
@@ -310,6 +323,17 @@ class TopicLists:
     def _length(self, topic: str, seen: Mapping[str, ConfigValue]) -> int:
         originals = self._cache.ledger.topics.get(topic, {})
         return length_of(read.value for read in seen.values()) + length_of(one.value for one in originals.values())
+
+    async def _all_to_restore(
+        self, topics: Collection[str], seen: Mapping[str, Mapping[str, ConfigValue]]
+    ) -> dict[str, list[ConfigChange]]:
+        """Of each of these topics that does not read as before us."""
+        changes, slices = dict[str, list[ConfigChange]](), Slices()
+        for topic in topics:
+            await slices.next(1 + self._length(topic, seen.get(topic, {})) // _CHARACTERS_OF_A_TOPIC)
+            if found := self._to_restore(topic, seen.get(topic, {})):
+                changes[topic] = found
+        return changes
 
     def _to_restore(self, topic: str, seen: Mapping[str, ConfigValue]) -> list[ConfigChange]:
         """What to write so that the lists are as before; nothing once they read so."""

@@ -1,11 +1,14 @@
 """Entries of ours leave the lists for good: appends that are carried out late, and readings that lag."""
 
+from typing import ClassVar
+
 import pytest
 from tests.fakes.throttled_cluster import ALIVE, LATE_TICKS, Cluster, claim, sides
 
 from kafka_rebalance.errors import Transient
+from kafka_rebalance.execution import list_budget
 from kafka_rebalance.execution.ledger_json import ledger_from_json
-from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, LEADER_LIST, Claim, Rates
+from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST, LEADER_LIST, LIST_NAMES, Claim, Rates
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
 from kafka_rebalance.reconcile.throttle import throttle_keeper
 
@@ -198,3 +201,96 @@ class TestManyTopics:
         cluster.ticks(claim())
         cluster.ticks({}, count=2)
         assert cluster.keeper.ledger_empty
+
+
+class TestEntriesOfOthers:
+    """Where there was no list before, it is deleted as a whole, unless others have entries in it by then."""
+
+    BOTH: ClassVar = {"a": Claim(Rates(50, 40), frozenset(ALIVE), {t: sides({"0:1"}, {"0:2"})["t"] for t in "tu"})}
+    THEIRS: ClassVar = {(topic, name): "7:7" for topic in "tu" for name in LIST_NAMES}
+
+    @pytest.fixture
+    def calls(self, cluster, monkeypatch):
+        """The topics of each call about lists from now on, with the name of the call."""
+        found = []
+
+        def noted(name):
+            call = getattr(cluster.kafka, name)
+
+            async def noting(topics, *names):
+                answers = await call(topics, *names)
+                found.append((name, *sorted(topics)))
+                self.after_call(cluster, found)
+                return answers
+
+            return noting
+
+        cluster.ticks(self.BOTH)
+        for name in ("topic_configs", "alter_topic_configs"):
+            monkeypatch.setattr(cluster.kafka, name, noted(name))
+        return found
+
+    after_call = staticmethod(lambda _cluster, _calls: None)
+
+    def others_append(self, cluster, topics):
+        for topic, name in ((topic, name) for topic in topics for name in LIST_NAMES):
+            before = cluster.kafka.values.get((topic, name))
+            cluster.kafka.values[topic, name] = f"{before},7:7" if before else "7:7"
+
+    def test_added_while_the_request_before_is_answered(self, cluster, calls, monkeypatch):
+        """Of many topics, later requests are chosen from a reading of their own."""
+        monkeypatch.setattr(list_budget, "REQUEST_CHANGES", 1)
+        theirs = {}
+
+        def append_to_the_other(cluster, calls):
+            if not theirs and calls[-1][0] == "alter_topic_configs":
+                (other,) = {"t", "u"} - {calls[-1][1]}
+                self.others_append(cluster, [other])
+                theirs.update({key: value for key, value in self.THEIRS.items() if key[0] == other})
+
+        monkeypatch.setattr(self, "after_call", append_to_the_other)
+        cluster.tick({})
+        assert theirs
+        assert cluster.kafka.values == theirs
+        assert [name for name, *_ in calls] == ["topic_configs", "alter_topic_configs"] * 2
+        calls.clear()
+        cluster.tick({})
+        assert calls == [("topic_configs", "t", "u")]
+        assert cluster.kafka.values == theirs
+        assert cluster.keeper.ledger_empty
+
+    def test_added_while_the_reading_is_answered(self, cluster, calls, monkeypatch):
+        """One that took longer than a second is repeated."""
+
+        def append_to_both(cluster, calls):
+            if len(calls) == 1:
+                self.others_append(cluster, ["t", "u"])
+                cluster.now += 5
+
+        monkeypatch.setattr(self, "after_call", append_to_both)
+        cluster.tick({})
+        assert cluster.kafka.values == self.THEIRS
+
+    def test_a_later_request_that_fails(self, cluster, calls, monkeypatch):
+        """What the requests before it have restored is not deleted again."""
+        monkeypatch.setattr(list_budget, "REQUEST_CHANGES", 1)
+
+        def fail_the_second(_cluster, calls):
+            if len(calls) == 3:
+                raise Transient("KafkaUnreachable", "_TIMED_OUT")
+
+        monkeypatch.setattr(self, "after_call", fail_the_second)
+        with pytest.raises(Transient):
+            cluster.tick({})
+        (first,), (second,) = (topics for _, *topics in calls[1:])
+        assert {first, second} == {"t", "u"}
+        calls.clear()
+        cluster.tick({})
+        assert calls == [("topic_configs", "t", "u"), ("alter_topic_configs", second)]
+        assert cluster.kafka.values == {}
+
+    def test_one_request(self, cluster, calls):
+        """It is sent right after the reading, which is not repeated."""
+        cluster.tick({})
+        assert calls == [("topic_configs", "t", "u"), ("alter_topic_configs", "t", "u")]
+        assert cluster.kafka.values == {}
