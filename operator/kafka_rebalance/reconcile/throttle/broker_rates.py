@@ -48,6 +48,8 @@ UNCLAIMED = "reassignments in flight that no resource claims yet"
 """The limiting throttle if a rate is not raised because copies of a resource not seen yet may depend on it."""
 _ORIGINALS_SECONDS = 30.0
 """How long the rates of a broker without a ledger row are taken as read."""
+_FRESH_SECONDS = 1.0
+"""How long the brokers may take to answer together, so that a rate is restored by what they answered."""
 
 
 class BrokerRates:
@@ -149,16 +151,13 @@ class BrokerRates:
 
     async def restore(self, over: Mapping[BrokerId, Mapping[str, RateRecord]], alive: Collection[BrokerId]) -> None:
         """Write the original values of these rates, and strike them off the ledger once they read so."""
-        changes: Changes = {}
-        done: dict[BrokerId, set[str]] = {}
-        for broker, values in (await self._ask(self._backoff.due(b for b in over if b in alive))).items():
-            for name, row in over[broker].items():
-                read = RateRead(_set_here(values[name]), row, {}) if name in values else None
-                action = RateAction.RESTORE if read is None else self._next((broker, name), read).action
-                if action is RateAction.FORGET:
-                    done.setdefault(broker, set()).add(name)
-                elif action is RateAction.RESTORE:
-                    changes.setdefault(broker, []).append(_restoring(name, row.to_restore))
+        asked_at = self._monotonic()
+        found = await self._ask(self._backoff.due(b for b in over if b in alive))
+        changes, done = self._to_restore(over, found)
+        if changes and self._monotonic() - asked_at > _FRESH_SECONDS:
+            # One that hangs has delayed the answers of all: others may have set a rate meanwhile.
+            found = {b: values for b, values in found.items() if b not in changes} | await self._ask(list(changes))
+            changes, done = self._to_restore(over, found)
         await self._alter(changes, restoring=True)
         for broker, names in done.items():
             self._originals.pop(broker, None)
@@ -263,6 +262,24 @@ class BrokerRates:
             elif step.action is RateAction.SAVE_REVERT:
                 done = "deleted" if value is None else "raised"
                 self._reverts.note(now, f"broker {broker}: {name} was {done}")
+
+    def _to_restore(
+        self,
+        over: Mapping[BrokerId, Mapping[str, RateRecord]],
+        found: Mapping[BrokerId, Mapping[str, ConfigValue]],
+    ) -> tuple[Changes, dict[BrokerId, set[str]]]:
+        """What to write, given a reading of these brokers, and the names of the rates that are over with."""
+        changes: Changes = {}
+        done: dict[BrokerId, set[str]] = {}
+        for broker, values in found.items():
+            for name, row in over[broker].items():
+                read = RateRead(_set_here(values[name]), row, {}) if name in values else None
+                action = RateAction.RESTORE if read is None else self._next((broker, name), read).action
+                if action is RateAction.FORGET:
+                    done.setdefault(broker, set()).add(name)
+                elif action is RateAction.RESTORE:
+                    changes.setdefault(broker, []).append(_restoring(name, row.to_restore))
+        return changes, done
 
     def _rate_on_record(self, key: RateKey) -> int | None:
         """The rate that should be in place: the ledger's, while claimed. After a refusal that is the last one."""

@@ -1,5 +1,7 @@
 """Changes by others to the configs of an active throttle: which are reverted, and which are respected."""
 
+from typing import ClassVar
+
 import pytest
 from tests.fakes.throttled_cluster import ALIVE, ONE, TWO, Cluster, claim, sides
 
@@ -291,3 +293,49 @@ class TestDrift:
         assert cluster.kafka.lists("t")[0] == {"7:7", "0:1"}
         cluster.tick({})
         assert cluster.kafka.values == {("t", LEADER_LIST): "7:7"}
+
+
+class TestWhileRatesAreRestored:
+    """Kafka has no change that depends on the value before it, so a rate is restored by a recent reading."""
+
+    THEIRS: ClassVar = {(TWO, LEADER_RATE): "777"}
+
+    @pytest.fixture
+    def others_act(self, cluster, monkeypatch):
+        """Others set a rate after its broker has answered the next reading; another one delays the answers of both."""
+        read = cluster.kafka.broker_configs
+
+        def during_the_next_reading():
+            asked = []
+
+            async def slow(brokers, names):
+                answers = await read(brokers, names)
+                asked.append(sorted(brokers))
+                if len(asked) == 1:
+                    cluster.kafka.values |= self.THEIRS
+                    cluster.now += 9
+                return answers
+
+            monkeypatch.setattr(cluster.kafka, "broker_configs", slow)
+            return asked
+
+        cluster.ticks(claim())
+        return during_the_next_reading
+
+    def test_what_the_brokers_answer_together_may_be_old(self, cluster, others_act):
+        """Those that are restored are read again if one has delayed the answers."""
+        asked = others_act()
+        cluster.tick({})
+        assert asked == [[ONE, TWO]] * 2
+        cluster.ticks({})
+        assert cluster.kafka.values == self.THEIRS
+        assert cluster.keeper.ledger_empty
+
+    def test_where_all_rates_read_as_before(self, cluster, others_act):
+        """Nothing is written, so a slow reading is not repeated."""
+        cluster.tick({})
+        asked = others_act()
+        cluster.tick({})
+        assert asked == [[ONE, TWO]]
+        assert cluster.kafka.values == self.THEIRS
+        assert cluster.keeper.ledger_empty
