@@ -1,11 +1,14 @@
 """Limits how many samples are taken at a time, and shares the turns between namespaces.
 
 A namespace may have any number of KafkaConnections, and their brokers may answer as late as a turn lasts. So the next
-turn is for the namespace that has the fewest, and not for the one that has waited longest.
+turn is for the namespace that has the fewest, and not for the one that has waited longest. Among several it is for the
+one that was given its last turn the longest ago: else two namespaces whose connections always wait would get all turns.
 """
 
 import asyncio
 from collections import Counter
+
+_MOST_REMEMBERED = 1_000
 
 
 class SampleTurns:
@@ -15,6 +18,9 @@ class SampleTurns:
         self.free = at_once
         self._held = Counter[str]()
         self._waiting: dict[asyncio.Future[None], str] = {}
+        self._given: dict[str, int] = {}
+        """By namespace, the number of its last turn, in this order. Turns are numbered from 1."""
+        self._count = 0
 
     async def take(self, namespace: str) -> None:
         """Wait for a turn."""
@@ -40,7 +46,19 @@ class SampleTurns:
 
     def _give(self) -> None:
         while self.free and (waiting := [turn for turn in self._waiting if not turn.done()]):
-            turn = min(waiting, key=lambda turn: self._held[self._waiting[turn]])
-            self.free -= 1
-            self._held[self._waiting[turn]] += 1
+            turn = min(waiting, key=self._rank)
+            self._note(self._waiting[turn])
             turn.set_result(None)
+
+    def _rank(self, turn: asyncio.Future[None]) -> tuple[int, int]:
+        namespace = self._waiting[turn]
+        return self._held[namespace], self._given.get(namespace, 0)
+
+    def _note(self, namespace: str) -> None:
+        self.free -= 1
+        self._held[namespace] += 1
+        self._count += 1
+        self._given.pop(namespace, None)
+        self._given[namespace] = self._count
+        if len(self._given) > _MOST_REMEMBERED:
+            del self._given[next(iter(self._given))]
