@@ -67,8 +67,8 @@ INLINE_RULES = (
         "hard-plans",
         "A plan that long replica lists make hard is made in a process.",
         "reconcile/runs/solving.py",
-        "return max(longest, request.replication_factor or 0) < _LONG_LIST",
-        "return True",
+        "return longest < _LONG_LIST and",
+        "return",
         (f"{_PLANNER}::test_plans_few_partitions_that_are_hard",),
     ),
     BrokenRule(

@@ -1,9 +1,9 @@
 """Runs the planner without blocking the event loop.
 
-An easy plan is made in a thread; a hard plan, or a plan by load, in a new process. The solver holds the interpreter's
-lock: at 200,000 partitions for 18 seconds at a time, in which the operator would not renew its lease, answer a probe or
-work for another cluster. The search by load holds it too, and so do parts of its compilation (15 seconds, once for each
-cache). The process is killed when its plan is no longer needed.
+An easy plan is made in a thread, one of each namespace at a time; a hard plan, or a plan by load, in a new process. The
+solver holds the interpreter's lock: at 200,000 partitions for 18 seconds at a time, in which the operator would not
+renew its lease, answer a probe or work for another cluster. The search by load holds it too, and so do parts of its
+compilation (15 seconds, once for each cache). The process is killed when its plan is no longer needed.
 
 The servers of an inline connection can claim many brokers, long replica lists and any number of replicas in a log dir.
 A plan for these can take hours and gigabytes, but the threads of the event loop and the memory of the container serve
@@ -47,16 +47,20 @@ from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
 
 LARGE = 10_000
 """Partitions. A plan with this number or more is made in a process, whose start takes half a second."""
-_MANY_BROKERS = 1_000
+_MANY_BROKERS, _MANY_BROKERS_UNTRUSTED = 100, 20
 _LONG_LIST = 10
-"""Replicas of a partition. Below this and the two limits above, a plan takes a second or two."""
+"""Replicas of a partition."""
+_MANY_PLACES = 1_000_000
+"""Replicas times brokers. Below this and the limits above, a plan takes at most a few seconds, also if its brokers were
+chosen to make it hard. 9,999 partitions on 49 brokers with 9 replicas each can take half a minute, in which nothing can
+end the thread."""
 _MANY_BY_TOPIC = 20_000
 """Partitions times brokers. From this product on, a plan that balances each topic may take minutes."""
 _MANY_IN_DIRS = 5_000
 """Replicas times log dirs, of all brokers. Below it, the search between log dirs takes a second or two."""
 _MANY_IN_DIRS_UNTRUSTED = 500
 _UNTRUSTED = 50
-"""The first three limits are divided by it for servers that are not trusted. They can claim what is hard to plan, and
+"""The limits of partitions are divided by it for servers that are not trusted. They can claim what is hard to plan, and
 the solver holds the interpreter's lock: 0.2 s of at most 0.4 s just below the limits, but 1.7 s of 4 s at five times as
 much."""
 _MEMORY_BYTES = 256 * 2**20
@@ -87,8 +91,8 @@ async def run_planner(request: PlanRequest, turns: InlineTurns | None, namespace
     ``turns``: of the namespace, for servers that are not trusted; the process has limits then. None: it may take half
     of what is free in the container, and half an hour, and waits for its turn among all plans of the ``namespace``.
     """
-    if _easy(request, 1 if turns is None else _UNTRUSTED):
-        return await in_thread(partial(plan, request), turns.thread if turns else None)
+    if _easy(request, trusted=turns is None):
+        return await in_thread(partial(plan, request), turns.thread if turns else None, namespace)
     what = f"{len(request.partitions)} partitions on {len(request.brokers)} brokers"
     answer = await _answer_of_process(
         _PLAN, partial(write_request, request), what, _memory_limit(request), turns, namespace
@@ -104,7 +108,7 @@ async def run_log_dirs(
 ) -> list[DirAnswer]:
     """The moves between log dirs, for each question. May be cancelled. Else as `run_planner`."""
     if size_of(questions) < (_MANY_IN_DIRS if turns is None else _MANY_IN_DIRS_UNTRUSTED):
-        return await in_thread(partial(answers_to, questions), turns.thread if turns else None)
+        return await in_thread(partial(answers_to, questions), turns.thread if turns else None, namespace)
     replicas = sum(len(question.dirs.replicas) for question in questions)
     what, write = f"the log dirs of {replicas} replicas", partial(write_dir_questions, questions)
     answer = await _answer_of_process(_LOG_DIRS, write, what, _MEMORY_BYTES, turns, namespace)
@@ -178,16 +182,16 @@ async def _asked(kind: str, question: Callable[[], bytes], what: str, most: int,
     return answer
 
 
-def _easy(request: PlanRequest, caution: int) -> bool:
-    """Whether the plan takes little enough time and memory for a thread. ``caution``: divides the limits."""
-    partitions, brokers = len(request.partitions) * caution, len(request.brokers) * caution
-    if partitions >= LARGE or brokers >= _MANY_BROKERS or request.goals.load:
+def _easy(request: PlanRequest, *, trusted: bool) -> bool:
+    """Whether the plan takes little enough time and memory for a thread."""
+    brokers, partitions = len(request.brokers), len(request.partitions) * (1 if trusted else _UNTRUSTED)
+    if partitions >= LARGE or brokers >= (_MANY_BROKERS if trusted else _MANY_BROKERS_UNTRUSTED) or request.goals.load:
         return False
-    by_topic = request.goals.balance is not Balance.TOTAL
-    if by_topic and partitions * len(request.brokers) >= _MANY_BY_TOPIC:
+    if request.goals.balance is not Balance.TOTAL and partitions * brokers >= _MANY_BY_TOPIC:
         return False
     longest = max((len(partition.replicas) for partition in request.partitions), default=0)
-    return max(longest, request.replication_factor or 0) < _LONG_LIST
+    longest = max(longest, request.replication_factor or 0)
+    return longest < _LONG_LIST and len(request.partitions) * longest * brokers < _MANY_PLACES
 
 
 def _limit_memory(count: int) -> None:

@@ -3,7 +3,7 @@
 Servers and expressions can be chosen so that each match takes seconds, and any number of clusters can be planned again
 with each edit. So nothing of it uses the threads of the event loop, which the rounds of all clusters need. See
 `namespace_turns` for the turns. The matches for KafkaConnections have two threads. Many connections may permit the same
-namespace, so it has one piece of work there at a time. Small plans are made there in the order in which they arrive.
+namespace, so it has one piece of work there at a time, be it a match or a small plan.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _one_piece = WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[st
 async def in_thread(work: Callable[[], T], turn: Turn | None, namespace: str | None = None) -> T:
     """The result of ``work``, whose time is limited. ``turn``: of an inline connection; None for a KafkaConnection.
 
-    ``namespace``: of the resource whose expressions are matched. Waiting for the thread is a beat every few seconds:
+    ``namespace``: of the resource that is matched or planned. Waiting for the thread is a beat every few seconds:
     any number of others may be before.
     """
     loop = asyncio.get_running_loop()

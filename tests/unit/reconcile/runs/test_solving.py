@@ -23,6 +23,7 @@ from kafka_rebalance.reconcile.runs.log_dir_search import DirQuestion, answers_t
 from kafka_rebalance.reconcile.runs.plan_memory import PlanMemory
 from kafka_rebalance.reconcile.runs.plan_transport import write_answer
 from kafka_rebalance.reconcile.runs.solving import run_log_dirs, run_planner
+from kafka_rebalance.reconcile.state.inline_thread import in_thread
 from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
 
 BROKERS = tuple(Broker(BrokerId(number), None) for number in range(1, 5))
@@ -80,10 +81,10 @@ class TestProcess:
     @pytest.mark.parametrize(
         "hard",
         [
-            pytest.param(on(5_000, request()), id="many brokers"),
+            pytest.param(on(100, request()), id="many brokers"),
             pytest.param(on(60, request(replicas=range(1, 50))), id="long lists"),
             pytest.param(on(60, replace(request(), replication_factor=50)), id="a high replication factor"),
-            pytest.param(on(200, replace(request(100), goals=Goals(balance=Balance.BOTH))), id="balance by topic"),
+            pytest.param(on(50, replace(request(400), goals=Goals(balance=Balance.BOTH))), id="balance by topic"),
         ],
     )
     async def test_plans_few_partitions_that_are_hard(self, hard, monkeypatch):
@@ -93,6 +94,48 @@ class TestProcess:
         """
         monkeypatch.setattr(solving, "plan", lambda _: pytest.fail("planned in this process"))
         await run_planner(hard, None)
+
+    @pytest.mark.parametrize(
+        ("given", "place_of_it"),
+        [
+            pytest.param(on(50, request(9_999)), "thread", id="just below"),
+            pytest.param(on(51, request(9_999)), "process", id="replicas times brokers"),
+            pytest.param(on(51, replace(request(9_999, (1,)), replication_factor=2)), "process", id="replicas to add"),
+        ],
+    )
+    async def test_plans_what_nothing_ends_in_a_thread(self, given, place_of_it, monkeypatch):
+        """A plan for a few hundred brokers, of which a few hold everything, takes a minute or more in the solver.
+
+        Two of them would hold both threads, in which the topics of all KafkaConnections are matched.
+        """
+        places = []
+
+        async def asked(*_):
+            places.append("process")
+            return write_answer(plan(request()), request())
+
+        monkeypatch.setattr(solving, "plan", lambda _: places.append("thread"))
+        monkeypatch.setattr(solving, "_asked", asked)
+        monkeypatch.setattr(solving, "read_answer", lambda *_: None)
+        await run_planner(given, None)
+        assert places == [place_of_it]
+
+    async def test_a_namespace_has_one_small_plan_at_a_time(self, monkeypatch):
+        """Else those of one namespace would hold both threads, in which the topics of others are matched."""
+        planning, free = [], threading.Event()
+        monkeypatch.setattr(solving, "plan", lambda _: planning.append("a plan") or free.wait(60))
+        monkeypatch.setattr(solving, "answers_to", lambda _: planning.append("log dirs") or free.wait(60))
+        async with asyncio.TaskGroup() as waiting:
+            for _ in range(2):
+                waiting.create_task(run_planner(request(), None, "a"))
+                waiting.create_task(run_log_dirs(in_one_log_dir(10), None, "a"))
+            try:
+                async with asyncio.timeout(30):
+                    assert await in_thread(lambda: 7, None, "b") == 7
+                assert planning == ["a plan"]
+            finally:
+                free.set()
+        assert sorted(planning) == ["a plan", "a plan", "log dirs", "log dirs"]
 
     @pytest.mark.parametrize(
         "claimed",
