@@ -4,14 +4,17 @@ import asyncio
 import json
 
 import pytest
-from tests.fakes.shared_clusters import Away, Cluster, OneAnswer, listener_of
+from tests.fakes.shared_clusters import REF, Away, Cluster, OneAnswer, listener_of
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.errors import Permanent, Refused
 from kafka_rebalance.kube.blobs import KIND_LABEL, object_name
 from kafka_rebalance.model.topology import Broker, BrokerId
+from kafka_rebalance.reconcile import engines
 from kafka_rebalance.reconcile.act import cluster_owners
 from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
+from kafka_rebalance.reconcile.throttle.ledger_cache import INLINE_BYTES
+from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 
 
 class TestAnotherNamespace:
@@ -134,6 +137,23 @@ class TestManyClusters:
         await world.until(lambda: world.binding)
         assert len(world.binding["brokers"]) == 1501
         assert len(json.dumps(world.binding)) < 64 * 1024
+
+    @pytest.mark.parametrize(("spec", "most"), [({}, INLINE_BYTES), ({"kafka": REF}, None)])
+    async def test_the_throttle_ledger_of_a_cluster_has_a_limit(self, world, monkeypatch, spec, most):
+        """Its servers may show other brokers and topics in each round. Those of a KafkaConnection are trusted."""
+        limits = []
+
+        def keeper(*arguments, most):
+            limits.append(most)
+            return ThrottleKeeper(*arguments, most=most)
+
+        monkeypatch.setattr(engines, "ThrottleKeeper", keeper)
+        if spec:
+            world.connection()
+        world.create("a", execution={"suspend": True}, **spec)
+        world.see("a")
+        await world.until(lambda: world.supervisor._engines.get("c"))
+        assert limits == [most]
 
 
 class TestManyRecords:
