@@ -62,6 +62,25 @@ async def test_replicas_count_for_the_memory_that_they_take():
     assert kept.arrived == kept.read > 60 * 5_000
 
 
+@pytest.mark.parametrize("kind", [Kind.ROWS, Kind.ERRORS], ids=["rows", "errors"])
+async def test_an_answer_counts_before_it_has_ended(kind):
+    """A server may send pieces without end, and never the last one. Each counts before it is read."""
+    kept = Kept()
+    handle = process_handle.ProcessHandle("kafka:9092", socket.socket(), lambda: True, kept)
+    handle._calls[1] = process_handle._Call("log_dirs")
+    brokers = [BrokerId(number) for number in range(5_000)]
+    logs = {broker: (LogDir("/", {TopicPartition("t", broker): 1}),) for broker in brokers[:1_000]}
+    answer = (
+        Answers(logs)
+        if kind == Kind.ROWS
+        else Answers({}, dict.fromkeys(brokers, Transient("KafkaUnreachable", "down")))
+    )
+    pieces = [content for of, content in written("log_dirs", answer) if of == kind]
+    for content in pieces:
+        handle._received(Head(kind, 1, 0), content)
+    assert kept.arrived >= sum(len(content) for content in pieces)
+
+
 class TestTheLog:
     async def test_a_process_cannot_fill_it(self, caplog):
         """Its server may claim 1,500 brokers, each of which gives a line in each reading."""
