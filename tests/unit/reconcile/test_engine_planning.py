@@ -64,7 +64,9 @@ class TestPlansInMemory:
         return [operator.state_of(topic) for topic in ("a", "b", "c")]
 
     async def test_the_next_plan_waits_until_another_one_ends(self, monkeypatch):
-        """Only one goes beyond the limit. What is loaded after a restart counts."""
+        """Only one goes beyond the limit. What is loaded after a restart counts. A refused one is not made at all."""
+        made, make_plan = [], plan_maker.make_plan
+        monkeypatch.setattr(plan_maker, "make_plan", lambda *arguments: made.append(1) or make_plan(*arguments))
         monkeypatch.setattr(namespace_turns, "MOST_ROWS", 3)
         operator = self.operator_with(["a", "b", "c"], AllInlineTurns().of("kafka"))
         for _ in range(3):
@@ -77,6 +79,7 @@ class TestPlansInMemory:
             await operator.round()
             operator.clock.at += timedelta(minutes=1)
         assert self.states(operator) == ["AwaitingApproval", "AwaitingApproval", "TooManyPlans"]
+        assert len(made) == 2
         operator.delete_another("a")
         await operator.until_true(lambda: not operator.exists("a"))
         operator.clock.at += timedelta(minutes=1)

@@ -1,10 +1,12 @@
 """How much the plans of a namespace's inline connections may take of the memory."""
 
+from dataclasses import replace
+
 import pytest
 
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
-from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPartition, SkippedPartition
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.state.held_plans import HeldPlans
 
 
@@ -43,6 +45,17 @@ def test_long_lists_count_by_their_length():
     held.take("a", mine)
     with pytest.raises(Transient, match="102 partitions"):
         held.refuse("b")
+
+
+def test_what_a_plan_has_besides_its_partitions_counts():
+    """Servers may claim any number of replicas in log dirs, and of partitions that are not moved."""
+    tp = TopicPartition("t", 0)
+    moved = LogDirMove(tp, BrokerId(1), "/a", "/b", "/a")
+    for more in ({"skipped": (SkippedPartition(tp, "why"),)}, {"in_place": (tp,)}, {"log_dirs": (moved,)}):
+        held, mine = HeldPlans(1), replace(plan(0), **more)
+        held.take("a", mine)
+        with pytest.raises(Transient, match="1 partitions"):
+            held.refuse("b")
 
 
 def test_the_same_plan_is_counted_once():
