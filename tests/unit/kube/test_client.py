@@ -159,6 +159,30 @@ async def test_slow_writes_to_the_objects_of_a_namespace():
     assert max(most) <= 2
 
 
+async def test_slow_reads_of_secrets():
+    """They do not hold up the other reads about the objects of a namespace."""
+    answer = threading.Event()
+
+    class SlowSecrets(Page):
+        content = b"{}"
+
+        def do_GET(self):
+            if "/secrets/" in self.path:
+                answer.wait()
+            super().do_GET()
+
+    with answering(SlowSecrets, ThreadingHTTPServer) as address:
+        kube = KubeClient(client.Configuration(host=address), "kafka-rebalance")
+        slow = [asyncio.create_task(kube.read_secret("slow", f"s{number}")) for number in range(3)]
+        try:
+            await asyncio.sleep(0)
+            assert await kube.get("kafkarebalances", "slow", "r") == {}
+        finally:
+            answer.set()
+            await asyncio.gather(*slow)
+            await kube.close()
+
+
 class TestNotFound:
     """Only an answer that names the object says that it is gone."""
 
