@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import pickle
+import resource
 import signal
 import socket
 import subprocess
@@ -181,6 +182,13 @@ class TestProcesses:
         os.kill(process, signal.SIGCONT)
         assert len(await states(admin)) == 3
         assert clients.processes == [process]
+
+    async def test_one_that_crashes_leaves_no_core_file(self, clients, healthy):
+        """It would contain credentials."""
+        admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
+        assert await states(admin)
+        (process,) = clients.processes
+        assert resource.prlimit(process, resource.RLIMIT_CORE) == (0, 0)
 
     async def test_closing_ends_it(self, clients, healthy):
         admin = clients.connect(ConnectionSettings(healthy.address), LEADING)
