@@ -54,6 +54,8 @@ _CHECK_SECONDS = 2.0
 """How long an order waits for brokers to say to which cluster they belong."""
 _ATTEMPT_SECONDS = (1.5, 1.5, 2.0, 3.0)
 _THREADS = 16
+_LONGEST_PATH = 4_096
+"""Characters of the path of a log dir, which each row of a sample has. Linux opens no longer one."""
 _log = logging.getLogger(__name__)
 
 _IDLE = {"Empty", "Dead"}
@@ -227,6 +229,9 @@ class ReassignmentClient:
             return self._failure(action, client_errors.for_code(code)())
         # A broker may hold many thousands of replicas.
         rows = [row for row in answer.results if row.error_code == 0]
+        if any(len(row.log_dir) > _LONGEST_PATH for row in rows):
+            detail = f"its answer names a log dir whose path has more than {_LONGEST_PATH} characters"
+            return unreachable(self._settings, action, detail)
         return await asyncio.to_thread(lambda: tuple(map(_log_dir, rows)))
 
     async def _alter_log_dirs_of(

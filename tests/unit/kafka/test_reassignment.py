@@ -76,6 +76,32 @@ async def test_a_request_that_brokers_lack():
     await client.close()
 
 
+async def test_a_broker_whose_log_dir_has_a_path_that_no_system_opens():
+    """Each replica in it is stored with this path. The other brokers are read."""
+    longest = "/" + "p" * 4_095
+
+    class Dirs:
+        @staticmethod
+        def log_dirs_of(broker):
+            path = longest if broker == 1 else longest + "p"
+            row = SimpleNamespace(error_code=0, log_dir=path, topics=[])
+            return SimpleNamespace(error_code=0, results=[SimpleNamespace(error_code=0, log_dir="/d", topics=[]), row])
+
+        @staticmethod
+        def close():
+            pass
+
+    client = ReassignmentClient(ClientAccess(ConnectionSettings(bootstrap_servers="kafka:9092")))
+    client._client = Dirs()
+    found = await client.log_dirs([BrokerId(1), BrokerId(2)])
+    assert {broker: [one.path for one in dirs] for broker, dirs in found.items()} == {1: ["/d", longest]}
+    assert found.errors.keys() == {2}
+    assert (
+        "broker 2: its answer names a log dir whose path has more than 4096 char" in found.errors[BrokerId(2)].message
+    )
+    await client.close()
+
+
 class Controllers(Client):
     """Broker 1 is no controller any more, broker 2 is. ``lead``: what happens while the controller is looked for.
 
