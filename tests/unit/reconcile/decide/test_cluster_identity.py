@@ -12,6 +12,7 @@ from kafka_rebalance.reconcile.decide.cluster_identity import (
     contradiction,
     hashes_of,
     led_here,
+    proved,
     reached_by,
     renewed,
 )
@@ -22,6 +23,13 @@ BROKERS = {BrokerId(1): Broker(BrokerId(1), host="Kafka-1", port=9093)}
 
 def known(brokers=(1, 2, 3), **topics):
     return Binding("c", OWNER, frozenset(brokers), topics)
+
+
+@pytest.mark.parametrize("topics", [{}, {"t": "id-1"}])
+def test_addresses_prove_nothing_of_a_cluster_without_topics_on_record(topics):
+    """Then any server with one of its broker ids is taken for the cluster."""
+    binding, servers = replace(known(**topics), servers=frozenset({"kafka:9092"})), frozenset({"kafka:9092"})
+    assert proved(binding, servers, frozenset(), as_created=True) is bool(topics)
 
 
 class TestContradiction:
