@@ -270,14 +270,14 @@ class RunStore:
             self.handovers += handed_over
 
     async def doubt(self, run: Run) -> None:
-        """Record that the run may have started in another cluster. It is ``unproved`` until ``prove``."""
+        """Record that the run may have started in another cluster. It is ``unproved`` until ``go_on``."""
         self._doubted[run.uid] = run.run_id
         now = await self.load(run.uid)
         if now is not None and now.run_id == run.run_id:
             await self.save(now.doubted)
 
-    async def prove(self, run: Run) -> None:
-        """Record that an ``unproved`` run is continued with permission. Saves the run."""
+    async def go_on(self, run: Run) -> None:
+        """Save a run in doubt that is continued. With permission it is no longer ``unproved``."""
         self._doubted.pop(run.uid, None)
         await self.save(run)
 

@@ -294,7 +294,7 @@ async def test_a_run_that_was_handed_over_is_not_continued(world):
     await world.until(lambda: world.supervisor._engines.get("c") is None)
     world.create("evil", topics=NONE, name="y")
     world.see("evil")
-    await world.until(lambda: world.binding and world.binding["servers"] == ["kafka:9092"])
+    await world.until(lambda: "kafka:9092" in world.binding["servers"])
     world.connection(names=["a"])
     await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
     world.real.values = {(ONE, CONFIG): "*"}

@@ -117,7 +117,7 @@ class ClusterOwners:
             if followed is not None and not await self._is_same_cluster(claimant, followed, server, work):
                 continue
             # What this needs is read while the other engine still runs.
-            mine = _new_binding(claimant.owner, server, followed)
+            mine = _new_binding(claimant.owner, server, holder, followed=followed is not None)
             most = None if claimant.owner.connection or (holder is not None and holder.same) else MOST_CLUSTERS
             await self._bindings.refuse_more(mine, most)
             if running and not (holder is not None and (holder.same or (work and holder.proved))):
@@ -359,14 +359,20 @@ def _holder(binding: Binding, claimant: Standing, server: Claimed, standing_of: 
     return _Holder(binding, standing, same, here, confirmed(binding, server.servers))
 
 
-def _new_binding(owner: Owner, server: Claimed, followed: _Holder | None) -> Binding:
-    """The binding of the new owner. ``followed``: the owner before, if the cluster is known to be the same."""
+def _new_binding(owner: Owner, server: Claimed, holder: _Holder | None, *, followed: bool) -> Binding:
+    """The binding of the new owner. ``followed``: the cluster is known to be that of the ``holder``, the owner before.
+
+    As long as the owner stays the same, none of its servers is forgotten, also without work there: a closed run may
+    have begun at any of them, and a new resource may take it over.
+    """
     mine = Binding(server.info.cluster_id, owner, servers=server.servers)
-    if followed is not None and followed.same:
-        mine = reached_by(followed.binding, server.servers)
-    elif followed is not None:
-        before = followed.binding
-        recognised = before.recognised | {before.owner} if followed.proved else frozenset()
+    if holder is not None and holder.same:
+        before = holder.binding
+        base = before if followed else replace(mine, servers=before.servers, more_servers=before.more_servers)
+        mine = reached_by(base, server.servers)
+    elif holder is not None and followed:
+        before = holder.binding
+        recognised = before.recognised | {before.owner} if holder.proved else frozenset()
         mine = replace(mine, brokers=before.brokers, topics=before.topics, recognised=recognised)
     return replace(_renewed(mine, server), connection=server.connection, confirmed="")
 

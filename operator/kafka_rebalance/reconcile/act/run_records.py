@@ -19,6 +19,7 @@ from kafka_rebalance.reconcile.act.handed_over_runs import HandedOverRuns
 from kafka_rebalance.reconcile.act.problems import Problems
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.arrival_proof import HUNG_SECONDS, late_call_possible, may_hang
+from kafka_rebalance.reconcile.decide.cluster_ownership import owner_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.run_once import restored_run
 from kafka_rebalance.reconcile.decide.teardown import uncounted_successors
@@ -107,9 +108,12 @@ class RunRecords(Problems):
         if run.cluster_id != self._cluster_id:
             rebalance.record = replace(rebalance.record, loaded_run=None, origins={})
         if rebalance.record.loaded_run is None:
-            opened = await self._loaded(run if not run.unproved else replace(run, unproved=False))
-            if run.unproved:  # its resource may use the cluster, whichever server it started at
-                await self._stores.runs.prove(opened.run)
+            # With permission it continues, whichever server it started at. An inline connection leads anywhere.
+            spec, namespace = rebalance.desired.spec, rebalance.desired.metadata.namespace
+            unproved = run.unproved and not owner_of(spec.kafka, namespace).connection
+            opened = await self._loaded(replace(run, unproved=unproved))
+            if run.unproved:
+                await self._stores.runs.go_on(opened.run)
             self._held.note(rebalance.uid, opened.plan)
             rebalance.record = replace(rebalance.record, run=opened.run, loaded_run=opened, origins=opened.origins)
             if run.started:

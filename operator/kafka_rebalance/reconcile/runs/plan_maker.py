@@ -251,6 +251,7 @@ class PlanMaker:
     def _run_of(self, draft: _DraftPlan, rebalance: Rebalance, spec: KafkaRebalanceSpec, now: datetime) -> Run:
         """The run that is opened with the plan: the one that has begun, or a new one."""
         begun, metadata = draft.work.begun, rebalance.desired.metadata
+        owner = owner_of(rebalance.desired.spec.kafka, metadata.namespace)
         return Run(
             uid=rebalance.uid,
             namespace=metadata.namespace,
@@ -262,7 +263,8 @@ class PlanMaker:
             opened_at=begun.opened_at if begun else now,
             spent=draft.spent,
             started_at=begun.started_at if begun else self._clock.now() if draft.work.inherited else None,
-            owner=owner_of(rebalance.desired.spec.kafka, metadata.namespace),
+            unproved=draft.work.unproved and not owner.connection,  # origins of another cluster may be among its own
+            owner=owner,
             rested=begun.rested if begun else False,
         )
 

@@ -80,7 +80,7 @@ async def test_what_was_read_before_does_not_prove_it_again(runs):
     found = await runs.load("u")
     assert found.unproved
     assert not runs.is_outdated(found)
-    await runs.prove(replace(found, unproved=False))
+    await runs.go_on(replace(found, unproved=False))
     await runs.save(before)
     assert not (await runs.load("u")).unproved
 
