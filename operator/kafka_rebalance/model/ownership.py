@@ -32,7 +32,8 @@ class Binding:
     ``recognised``: former owners with work there, when the cluster that they had was seen to be this one, by a topic.
     ``connection``: the last connection of the owner that led there,
     as JSON of ``spec.kafka``, which names Secrets; empty: not known. ``confirmed``: the bootstrap servers that an
-    administrator has confirmed for this cluster.
+    administrator has confirmed for this cluster. ``uid``: of the KafkaConnection; empty: not
+    known, or the owner has none.
     """
 
     cluster_id: str
@@ -45,3 +46,4 @@ class Binding:
     recognised: frozenset[Owner] = frozenset()
     connection: str = ""
     confirmed: str = ""
+    uid: str = ""

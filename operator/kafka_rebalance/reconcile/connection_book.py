@@ -360,7 +360,8 @@ class ConnectionBook:
             if not found or (about := found[0].about) is None:
                 return Standing(owner, named=False, edited=True)
             named = found[0].cluster_id in {"", cluster_id} or found[0].kafka != found[0].verified
-            return Standing(owner, named, created=about.creation_timestamp, edited=about.generation > 1)
+            edited = about.generation > 1
+            return Standing(owner, named, created=about.creation_timestamp, edited=edited, uid=about.uid)
         return Standing(owner, any(known.named and known.cluster_id in {"", cluster_id} for known in found))
 
     def capacity_of(self, owner: Owner) -> Capacity | None:

@@ -6,7 +6,7 @@ Claims of one cluster id are processed one at a time, because the record of the 
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -145,10 +145,10 @@ class Engines:
             info = await admin.describe_cluster()
             check_same_object(connection, uid)
             check_unfinished(connection, info.cluster_id)
-            await self._let_go_of_others(connection, info.cluster_id)
+            former = await self._let_go_of_others(connection, info.cluster_id)
             connection.cluster_id = info.cluster_id
             server = Claimed(info, admin, servers_of(settings.bootstrap_servers), on_record)
-            claim = partial(self._claim, connection, uid, settings, server, admin)
+            claim = partial(self._claim, connection, uid, settings, server, admin, former)
             try:
                 engine, mine = await server.judged(claim)
             except Refused as differs:
@@ -161,6 +161,8 @@ class Engines:
         if not mine:
             # Without an await: the claim is over, and the engine may be ended for another owner from now on.
             self._in_background(_close(admin, info.cluster_id))
+        if former:
+            self.end_bindings_soon()
         return engine
 
     async def started(self, run: Run, owner: Owner, running: Running) -> Started:
@@ -263,13 +265,14 @@ class Engines:
         settings: ConnectionSettings,
         server: Claimed,
         admin: KafkaAdmin,
+        former: Collection[Binding],
     ) -> tuple[ClusterEngine, bool]:
         """The engine, and whether it was begun with this client."""
         cluster_id = server.info.cluster_id
         async with self._one_claim(cluster_id):
             check_same_object(connection, uid)
             running = self._running.get(cluster_id)
-            claimant = self._book.standing(connection.owner, cluster_id)
+            claimant = self._book.standing(connection.owner, cluster_id).after(former)
             evict = partial(self._evict_others, cluster_id, connection.owner, uid)
             named = self._book.standing
             bound = await self._owners.claim(claimant, server, named, running=running is not None, evict=evict)
@@ -281,13 +284,15 @@ class Engines:
                 connection.engine = running.engine
             return connection.engine, running is None
 
-    async def _let_go_of_others(self, connection: NamedConnection, cluster_id: str) -> None:
-        """A KafkaConnection that was edited leads to another cluster: refused while there is work in the former one."""
+    async def _let_go_of_others(self, connection: NamedConnection, cluster_id: str) -> list[Binding]:
+        """End the engines of the KafkaConnection's former clusters: refused while there is work; returns these.
+
+        They stay on record, as it may not get the new cluster.
+        """
         if not connection.owner.connection:
-            return
-        for binding in await self._owners.bound():
-            if binding.owner != connection.owner or binding.cluster_id == cluster_id:
-                continue
+            return []
+        former = [b for b in await self._owners.bound() if b.owner == connection.owner and b.cluster_id != cluster_id]
+        for binding in former:
             async with self._one_claim(binding.cluster_id):
                 await self._refuse_with_work(binding, cluster_id)
                 running = self._running.get(binding.cluster_id)
@@ -296,7 +301,7 @@ class Engines:
                         await self._refuse_with_work(binding, cluster_id)
                         running.engine.retire()
                     await self._evict(running)
-                await self._owners.end_unless(binding.cluster_id, lambda _: False)
+        return former
 
     async def _refuse_with_work(self, former: Binding, cluster_id: str) -> None:
         work = await self._owners.work_in(former.cluster_id)

@@ -123,7 +123,7 @@ class TestEditedWhileTheOwnerDoesNotExist:
     async def test_takes_no_work_of_it(self, left):
         """It may have the addresses of the cluster, and no credentials that permit to end a run there."""
         assert owner_of(left, "c") == "k"
-        assert "The spec of KafkaConnection e/prod was edited" in self.message(left)
+        assert "KafkaConnection e/prod leads there, but its spec was edited" in self.message(left)
         assert "Create KafkaConnection k/prod again. If that is not" in self.message(left)
         left.connection(names=["a"])
         await left.until(lambda: left.state("k", "prod", CONNECTIONS) == "Connected")
@@ -201,7 +201,7 @@ class TestNotEdited:
         own.cluster_id = "c"
         await world.restart()
         await world.until(lambda: world.state("e", "prod", CONNECTIONS) == "Conflicted")
-        assert "not known that the bootstrap servers of both" in world.ready("e", "prod", CONNECTIONS)[1]
+        assert "it has led to another cluster before" in world.ready("e", "prod", CONNECTIONS)[1]
         assert owner_of(world, "c") == "k"
 
     async def test_also_what_it_begins_while_it_is_ended(self, younger, monkeypatch):
@@ -259,7 +259,7 @@ class TestInlineOwners:
         await kept(inline)
         message = inline.ready("e", "prod", CONNECTIONS)[1]
         assert (
-            "belongs to the inline connections of namespace a. The spec of KafkaConnection e/prod was edited" in message
+            "belongs to the inline connections of namespace a. KafkaConnection e/prod leads there, but its" in message
         )
         assert fake.altered == []
 

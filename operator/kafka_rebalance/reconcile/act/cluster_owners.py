@@ -117,7 +117,7 @@ class ClusterOwners:
             if followed is not None and not await self._is_same_cluster(claimant, followed, server, work):
                 continue
             # What this needs is read while the other engine still runs.
-            mine = _new_binding(claimant.owner, server, holder, followed=followed is not None)
+            mine = _new_binding(claimant, server, holder, followed=followed is not None)
             most = None if claimant.owner.connection or (holder is not None and holder.same) else MOST_CLUSTERS
             await self._bindings.refuse_more(mine, most)
             if running and not (holder is not None and (holder.same or (work and holder.proved))):
@@ -354,18 +354,18 @@ class ClusterOwners:
 def _holder(binding: Binding, claimant: Standing, server: Claimed, standing_of: StandingOf) -> _Holder:
     standing = standing_of(binding.owner, server.info.cluster_id)
     same = binding.owner == claimant.owner
-    advertised, as_created = advertised_by(server.info.brokers), bool(claimant.owner.connection) and not claimant.edited
+    advertised, as_created = advertised_by(server.info.brokers), bool(claimant.owner.connection) and claimant.as_created
     here = same or proved(binding, server.servers, advertised, as_created=as_created)
     return _Holder(binding, standing, same, here, confirmed(binding, server.servers))
 
 
-def _new_binding(owner: Owner, server: Claimed, holder: _Holder | None, *, followed: bool) -> Binding:
-    """The binding of the new owner. ``followed``: the cluster is known to be that of the ``holder``, the owner before.
+def _new_binding(claimant: Standing, server: Claimed, holder: _Holder | None, *, followed: bool) -> Binding:
+    """The binding of the claimant. ``followed``: the cluster is known to be that of the ``holder``, the owner before.
 
     As long as the owner stays the same, none of its servers is forgotten, also without work there: a closed run may
     have begun at any of them, and a new resource may take it over.
     """
-    mine = Binding(server.info.cluster_id, owner, servers=server.servers)
+    mine = Binding(server.info.cluster_id, claimant.owner, servers=server.servers)
     if holder is not None and holder.same:
         before = holder.binding
         base = before if followed else replace(mine, servers=before.servers, more_servers=before.more_servers)
@@ -374,7 +374,7 @@ def _new_binding(owner: Owner, server: Claimed, holder: _Holder | None, *, follo
         before = holder.binding
         recognised = before.recognised | {before.owner} if holder.proved else frozenset()
         mine = replace(mine, brokers=before.brokers, topics=before.topics, recognised=recognised)
-    return replace(_renewed(mine, server), connection=server.connection, confirmed="")
+    return replace(_renewed(mine, server), connection=server.connection, confirmed="", uid=claimant.uid)
 
 
 def _held(differs: Refused, holder: Owner, work: Work) -> Refused:

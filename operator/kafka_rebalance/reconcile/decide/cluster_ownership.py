@@ -5,9 +5,11 @@ inline connections, because creating one is an administrator's right. If there a
 owns the cluster, no matter which connects first, if it is proved that both lead to it: the server of the older one may
 only claim its id. One whose spec was edited takes a cluster from no other owner, because its editor could name such a
 server; from inline connections it does with this proof, and an idle one from a KafkaConnection that does not exist.
+The same holds for one that has led to another cluster: those who run its brokers could let them claim any id.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kafka_rebalance.api.connection import Kafka, KafkaSource
@@ -22,13 +24,27 @@ class Standing:
 
     ``named``: the KafkaConnection exists, or a resource with an inline connection names the cluster or may do so. If
     not, it claims the cluster only to end its work there. ``created``: the time of creation of the KafkaConnection;
-    ``edited``: its spec has changed since, or may have before it was deleted.
+    ``edited``: its spec has changed since, or may have before it was deleted. ``moved``: it has led to another cluster.
     """
 
     owner: Owner
     named: bool = True
     created: datetime | None = None
     edited: bool = False
+    moved: bool = False
+    uid: str = ""
+
+    @property
+    def as_created(self) -> bool:
+        """Whether the cluster to which it leads is known to be the one that its creator meant."""
+        return not (self.edited or self.moved)
+
+    def after(self, former: Iterable[Binding]) -> "Standing":
+        """The same with the bindings of other clusters to which it has led; some may be of an earlier one of this name.
+
+        Those who run the brokers of a KafkaConnection may let them claim any id.
+        """
+        return replace(self, moved=any(binding.uid in {"", self.uid} for binding in former))
 
 
 def owner_of(source: KafkaSource, namespace: str) -> Owner:
@@ -70,11 +86,11 @@ def refusal_of_claim(
         if not holder.named:
             # The KafkaConnection may be created again soon. The server of another one may only claim the id, and who
             # has edited it may know the addresses of the cluster, but no credentials that permit to end work there.
-            kept = holder.owner.connection and work and (claimant.edited or not proved) and not confirmed
+            kept = holder.owner.connection and work and (not claimant.as_created or not proved) and not confirmed
             return _work_kept(claimant, binding) if kept else None
         if holder.owner.connection:
             return _conflict(claimant, binding, holder, work=work, proved=proved)
-        return _edited(claimant, binding) if claimant.edited and not proved else None
+        return _changed(claimant, binding) if not (claimant.as_created or proved) else None
     if holder.named or work or running:
         return _owned_elsewhere(binding)
     return None
@@ -83,14 +99,14 @@ def refusal_of_claim(
 def _conflict(claimant: Standing, binding: Binding, holder: Standing, *, work: bool, proved: bool) -> Refused | None:
     """The refusal if both owners are KafkaConnections; None: the claimant gets the cluster."""
     older = _age(claimant) < _age(holder)
-    if older and not claimant.edited and not work and proved:
+    if older and claimant.as_created and not work and proved:
         return None
     cluster = f"Kafka cluster {binding.cluster_id}"
     if not older:
         why = f"{cluster} belongs to the older {holder.owner}"
-    elif claimant.edited:
+    elif not claimant.as_created:
         why = (
-            f"{cluster} belongs to {holder.owner}. {claimant.owner} is older, but its spec was edited, and an edit "
+            f"{cluster} belongs to {holder.owner}. {claimant.owner} is older, but {_change(claimant)}, and "
             "takes a cluster from no other KafkaConnection"
         )
     elif not proved:
@@ -109,22 +125,26 @@ def _conflict(claimant: Standing, binding: Binding, holder: Standing, *, work: b
     )
 
 
-def _edited(claimant: Standing, binding: Binding) -> Refused:
-    """The refusal of a KafkaConnection that would outrank inline connections if its spec had not been edited."""
+def _change(claimant: Standing) -> str:
+    return "its spec was edited" if claimant.edited else "it has led to another cluster before"
+
+
+def _changed(claimant: Standing, binding: Binding) -> Refused:
+    """The refusal of a KafkaConnection that would outrank inline connections if it were as it was created."""
     return Refused(
         Reason.CONFLICTED,
-        f"Kafka cluster {binding.cluster_id} belongs to {binding.owner}. The spec of {claimant.owner} was edited, and "
-        "an edit takes a cluster from no other owner, unless the bootstrap servers of both are known to lead to the "
-        "same cluster. Delete the KafkaConnection and create it again",
+        f"Kafka cluster {binding.cluster_id} belongs to {binding.owner}. {claimant.owner} leads there, but "
+        f"{_change(claimant)}, and takes a cluster from no other owner, unless the bootstrap servers of both are known "
+        "to lead to the same cluster. Delete the KafkaConnection and create it again",
     )
 
 
 def _work_kept(claimant: Standing, binding: Binding) -> Refused:
     """The refusal of a KafkaConnection while there is work of one that was deleted."""
     cluster = f"Kafka cluster {binding.cluster_id} belongs to {binding.owner}"
-    if claimant.edited:
+    if not claimant.as_created:
         message = (
-            f"{cluster}. The spec of {claimant.owner} was edited, and an edit takes no work of another "
+            f"{cluster}. {claimant.owner} leads there, but {_change(claimant)}, and takes over no work of another "
             f"KafkaConnection. Create {binding.owner} again. If that is not possible, delete {claimant.owner} and "
             f"create it again, with all bootstrap servers of {binding.owner}"
         )
