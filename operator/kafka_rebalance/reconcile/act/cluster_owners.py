@@ -134,9 +134,9 @@ class ClusterOwners:
         self, claimant: Standing, holder: _Holder, server: Claimed, work: Work, *, running: bool
     ) -> None:
         """Refuse a claimant that the owner on record outranks."""
-        binding, standing, kept = holder.binding, holder.standing, work.keeps(claimant.owner)
+        binding, standing, kept = holder.binding, holder.standing, work.keeps(claimant.owner, self._named_by)
         sure = {"proved": holder.proved, "confirmed": holder.confirmed}
-        refusal = refusal_of_claim(claimant, binding, standing, work=kept, running=running, **sure)
+        refusal = refusal_of_claim(claimant, binding, standing, work=kept, running=running and not work, **sure)
         if refusal is None:
             return
         if work and not holder.standing.named:
@@ -299,8 +299,8 @@ class ClusterOwners:
             )
         else:
             then = (
-                "the operator closes runs whose resource is gone within two minutes. If it may not read their "
-                f"namespace, delete their records: {self._stores.runs.how_to_see(work.open_runs[0].uid)}"
+                "delete their resources. The operator closes runs whose resource is gone within two minutes. If it may "
+                f"not read their namespace, delete their records: {self._stores.runs.how_to_see(work.open_runs[0].uid)}"
             )
         return Refused(refusal.reason, f"{refusal.message}. {gone}, but {work}: {then}{same}")
 

@@ -1,5 +1,6 @@
 """The work of the operator in a Kafka cluster that has not ended: until then the cluster stays with its owner."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,13 +22,15 @@ class Work:
     def __bool__(self) -> bool:
         return bool(self.open_runs) or self.throttled
 
-    def keeps(self, owner: Owner) -> bool:
+    def keeps(self, owner: Owner, named_by: Callable[[str], Owner | None] = lambda _: None) -> bool:
         """Whether this keeps the owner from the cluster, or in it.
 
-        Runs that may have started at a server that only claimed its id do not keep a KafkaConnection.
+        Runs that may have started at a server that only claimed its id do not keep a KafkaConnection. Runs of their own
+        resources do not keep inline connections out. ``named_by``: the owner that the resource of a run names.
         """
-        runs = [run for run in self.open_runs if not (owner.connection and run.unproved)]
-        return bool(runs) or self.throttled
+        if owner.connection:
+            return self.throttled or any(not run.unproved for run in self.open_runs)
+        return self.throttled or any(named_by(run.uid) != owner for run in self.open_runs)
 
     def __str__(self) -> str:
         names = ", ".join(f"{run.namespace}/{run.name}" for run in self.open_runs[:3])

@@ -91,7 +91,7 @@ def refusal_of_claim(
         if holder.owner.connection:
             return _conflict(claimant, binding, holder, work=work, proved=proved)
         return _changed(claimant, binding) if not (claimant.as_created or proved) else None
-    if holder.named or work or running:
+    if holder.named or (work and not confirmed) or running:
         return _owned_elsewhere(binding)
     return None
 

@@ -136,3 +136,11 @@ def test_an_administrator_confirms_the_servers_of_an_edited_one():
     for former, refused in ((connection("q", named=False), None), (connection("q", NEW), "Conflicted")):
         found = refusal_of_claim(claimant, Binding("c", former.owner), former, work=True, **known)
         assert (found and found.reason) == refused
+
+
+@pytest.mark.parametrize(("holder", "refused"), [(connection("p", named=False), False), (connection("p"), True)])
+def test_an_administrator_confirms_inline_connections(holder, refused):
+    """The message about the work of a KafkaConnection that does not exist has this advice."""
+    sure = {"proved": True, "confirmed": True}
+    found = refusal_of_claim(inline("a"), Binding("c", holder.owner), holder, work=True, running=False, **sure)
+    assert bool(found) is refused
