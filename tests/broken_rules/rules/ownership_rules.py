@@ -95,7 +95,7 @@ OWNERSHIP_RULES = (
         "edited-takes-nothing",
         "A KafkaConnection whose spec was edited does not take a cluster from a younger one.",
         "reconcile/decide/cluster_ownership.py",
-        "if older and not claimant.edited and not work and proved:",
+        "if older and claimant.as_created and not work and proved:",
         "if older and not work and proved:",
         (
             "tests/unit/reconcile/decide/test_cluster_ownership.py::test_where_both_are_known_to_lead_to_the_cluster",
@@ -106,7 +106,7 @@ OWNERSHIP_RULES = (
         "edited-takes-no-work",
         "A KafkaConnection whose spec was edited takes no runs and throttles of one that is created again soon.",
         "reconcile/decide/cluster_ownership.py",
-        "(claimant.edited or not proved) and not confirmed",
+        "(not claimant.as_created or not proved) and not confirmed",
         "not proved",
         (
             "tests/unit/reconcile/decide/test_cluster_ownership.py::test_where_both_are_known_to_lead_to_the_cluster",

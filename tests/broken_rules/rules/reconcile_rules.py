@@ -253,7 +253,7 @@ RECONCILE_RULES = (
         "one-owner",
         "A cluster with an open run belongs to the owner on record, even if another connects first after a restart.",
         "reconcile/decide/cluster_ownership.py",
-        "    if holder.named or work or running:",
+        "    if holder.named or (work and not confirmed) or running:",
         "    if holder.named:",
         (
             "tests/unit/reconcile/test_supervisor_owners.py::TestAnotherNamespace::test_a_server_that_claims_the_id_first_after_a_restart",

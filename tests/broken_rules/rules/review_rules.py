@@ -7,7 +7,7 @@ REVIEW_RULES = (
         "owner-in-place",
         "An inline connection gets no cluster that the resources of another namespace lead to.",
         "reconcile/decide/cluster_ownership.py",
-        "    if holder.named or work or running:",
+        "    if holder.named or (work and not confirmed) or running:",
         "    if False:",
         (
             "tests/unit/reconcile/test_supervisor_owners.py::TestAnotherNamespace::test_a_server_that_claims_the_id",
