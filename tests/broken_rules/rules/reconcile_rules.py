@@ -115,10 +115,29 @@ RECONCILE_RULES = (
         "origins-of-both",
         "A resource that has taken a run over moves back to where the partitions were before that run.",
         "reconcile/runs/earlier_runs.py",
-        "origins = inherited if begun is None else",
+        "origins = inherited.origins if begun is None else",
         "origins = {} if begun is None else",
         (
             "tests/unit/reconcile/test_engine_takeovers.py::TestRename::test_deleting_the_new_one_leads_to_before_the_old_one",
+        ),
+    ),
+    BrokenRule(
+        "origins-of-others",
+        "A resource that takes a run over leaves to others what they have moved out of the reach of that run.",
+        "reconcile/runs/plan_maker.py",
+        "(*work.sent, *work.taken_moves.values())",
+        "work.sent",
+        ("tests/unit/reconcile/test_engine_inherited_origins.py::test_moved_before_the_plan_of_the_new_one",),
+    ),
+    BrokenRule(
+        "origins-between-runs",
+        "If others move a partition between two runs that a resource takes over, the origin of the later run counts.",
+        "reconcile/decide/inheritance.py",
+        "changed_instead(move, found) or drift(move, found.replicas)",
+        "changed_instead(move, found) and drift(move, found.replicas)",
+        (
+            "tests/unit/reconcile/decide/test_inheritance.py::TestTwoRuns::test_others_have_moved_it_in_between",
+            "tests/unit/reconcile/test_engine_inherited_origins.py::TestTwoRuns::test_others_between_them",
         ),
     ),
     BrokenRule(

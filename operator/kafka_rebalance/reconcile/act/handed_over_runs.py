@@ -8,10 +8,12 @@ from functools import partial
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPartition, joined_log_dirs
-from kafka_rebalance.model.run import Origin, Run
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.model.run import Run
+from kafka_rebalance.model.topology import BrokerId, ReplicaKey, TopicPartition
+from kafka_rebalance.reconcile.decide.inheritance import Inheritance
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.record import Stores, load_open_run
+from kafka_rebalance.reconcile.state.round_thread import off_the_loop
 
 
 class HandedOverRuns:
@@ -70,12 +72,15 @@ class HandedOverRuns:
         first = next((run for run in found if run.cluster_id == self._cluster_id), found[0] if found else None)
         taken = [run for run in found if first is not None and run.cluster_id == first.cluster_id]
         partitions: dict[TopicPartition, PlannedPartition] = {}
-        origins, dirs = list[Origin](), dict[tuple[TopicPartition, BrokerId], LogDirMove]()
+        inherited, dirs = Inheritance(), dict[ReplicaKey, LogDirMove]()
         for run in taken:
             opened = await load_open_run(self._stores, run)
-            origins += opened.origins.values()
+            back = await off_the_loop(opened.in_direction, opened.origins, back=True)
+            inherited = await off_the_loop(inherited.followed_by, opened.origins, back)
             dirs = joined_log_dirs(dirs, opened.plan.log_dirs)
-            partitions |= {planned.tp: planned for planned in opened.plan.partitions}  # the last has moved it last
+            # If the run has sent the partition nothing, it is still as the one before has left it.
+            last = (p for p in opened.plan.partitions if p.tp in back.move_of or p.tp not in inherited.moves)
+            partitions |= {planned.tp: planned for planned in last}
         if not partitions:
             return None
         plan = Plan(tuple(sorted(partitions.values())), Certificate(0, optimal=False), log_dirs=tuple(dirs.values()))
@@ -87,7 +92,7 @@ class HandedOverRuns:
         run = replace(run, started_at=started, last_success=None, cordoned=cordoned)
         await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
         await self._stores.origins.replace(desired.uid, run.run_id, ())  # a record, even if there are no origins
-        await self._stores.origins.append(desired.uid, run.run_id, origins)
+        await self._stores.origins.append(desired.uid, run.run_id, inherited.origins.values())
         doubtful = partial(_is_any_doubtful, taken, self._stores.runs)
         run = run.doubted if doubtful() else run
         await self._stores.runs.save(run)

@@ -8,10 +8,11 @@ from datetime import datetime
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.kafka.ports import CALL_SECONDS
-from kafka_rebalance.model.plan import LogDirMove, Plan, joined_log_dirs
+from kafka_rebalance.model.plan import LogDirMove, Plan
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import ReplicaKey, TopicPartition
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.decide.inheritance import Inheritance
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.record import LoadedRun, Record, Stores, load_origins, loaded_run_of
 from kafka_rebalance.reconcile.state.round_thread import off_the_loop
@@ -22,8 +23,9 @@ class EarlierWork:
     """What was done for a resource before its new plan: by its open run, and by the runs that it takes over.
 
     ``opened``: the open run with its plan; ``begun``: the same if it has sent anything, and then the new plan continues
-    it; ``sent``: its moves, as a rollback has them. ``taken``: the runs that are taken over; ``inherited``: their
-    origins; ``taken_moves``: what they have moved. ``origins``: those that are on record for the run of the new plan.
+    it; ``sent``: its moves, as a rollback has them. ``taken``: the runs that are taken over; ``inherited`` and
+    ``taken_moves``: their origins, and what they have moved, as of an ``Inheritance``. ``origins``: those that are on
+    record for the run of the new plan.
     ``log_dirs``: what all these runs have moved between log dirs.
     """
 
@@ -50,8 +52,8 @@ async def earlier_work(
     # A run that has sent nothing has nothing to move back: a new plan is a new run.
     begun = before if before is not None and before.started_at is not None else None
     taken = await runs_to_take_over(uid) if record.run is None else ()
-    inherited, taken_moves, taken_dirs = await inherited_from(stores, taken)
-    origins = inherited if begun is None else record.origins
+    inherited = await inherited_from(stores, taken)
+    origins = inherited.origins if begun is None else record.origins
     way_back = None
     if opened is not None and begun is not None:
         way_back = await off_the_loop(opened.in_direction, origins, back=True)
@@ -61,10 +63,10 @@ async def earlier_work(
         begun=begun,
         sent=way_back.moves if way_back is not None else (),
         taken=taken,
-        inherited=inherited,
-        taken_moves=taken_moves,
+        inherited=inherited.origins,
+        taken_moves=inherited.moves,
         origins=origins,
-        log_dirs=taken_dirs | own_dirs,
+        log_dirs={**inherited.log_dirs, **own_dirs},
     )
 
 
@@ -82,24 +84,20 @@ def refuse_early(taken: Iterable[Run], now: datetime) -> None:
                 raise Transient(Reason.METADATA_STALE, message, left)
 
 
-async def inherited_from(
-    stores: Stores, taken: Iterable[Run]
-) -> tuple[dict[TopicPartition, Origin], dict[TopicPartition, PartitionMove], dict[ReplicaKey, LogDirMove]]:
-    """The origins of the runs that a resource takes over, and what they have moved.
+async def inherited_from(stores: Stores, taken: Iterable[Run]) -> Inheritance:
+    """What a resource inherits of these runs, the oldest first. A deletion leads back to before them.
 
-    A deletion leads back to before them. Permanent("StoredStateCorrupt") if someone deleted the origins of one.
+    Permanent("StoredStateCorrupt") if someone deleted the origins of one.
     """
-    origins: dict[TopicPartition, Origin] = {}
-    moves: dict[TopicPartition, PartitionMove] = {}
-    dirs: dict[ReplicaKey, LogDirMove] = {}
+    found = Inheritance()
     for run in taken:
-        found = await load_origins(stores, run)
-        origins = {**found, **origins}  # the older run was there first
-        if (stored := await stores.plans.load(run.uid, run.plan_hash)) is not None:
-            opened = await off_the_loop(loaded_run_of, run, stored.plan, stored.ref, found, back=True)
-            moves |= opened.move_of
-            dirs = joined_log_dirs(dirs, opened.log_dirs)
-    return origins, moves, dirs
+        origins = await load_origins(stores, run)
+        stored = await stores.plans.load(run.uid, run.plan_hash)
+        opened = None
+        if stored is not None:
+            opened = await off_the_loop(loaded_run_of, run, stored.plan, stored.ref, origins, back=True)
+        found = await off_the_loop(found.followed_by, origins, opened)
+    return found
 
 
 async def moves_to_keep(stores: Stores, rebalance: RebalanceView, made: Plan) -> Iterable[PartitionMove]:

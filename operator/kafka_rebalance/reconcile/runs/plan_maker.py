@@ -353,11 +353,12 @@ def _still_its_own(
 ) -> tuple[dict[TopicPartition, Origin], tuple[PartitionMove, ...], set[TopicPartition]]:
     """The origins and moves that the new plan keeps, and the partitions of these that were not read.
 
-    Without those that others have moved since. Raises what ``moved_by_others`` and ``refuse_stale`` raise.
+    Without those that others have moved since, also if a run that is taken over had moved them. Raises what
+    ``moved_by_others`` and ``refuse_stale`` raise.
     """
-    theirs = moved_by_others(work.sent, partitions, known)
+    theirs = moved_by_others((*work.sent, *work.taken_moves.values()), partitions, known)
     origins = {tp: origin for tp, origin in work.origins.items() if tp not in theirs}
-    earlier = (*(move for move in work.sent if move.tp not in theirs), *moves_of(work.inherited.values()))
+    earlier = tuple(m for m in (*work.sent, *moves_of(work.inherited.values())) if m.tp not in theirs)
     refuse_stale(earlier, partitions)
     return origins, earlier, {move.tp for move in earlier} - partitions.keys()
 

@@ -1,0 +1,104 @@
+"""The origins of runs that a resource takes over, one after the other."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
+from kafka_rebalance.model.run import Origin, Run
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.decide.inheritance import Inheritance
+from kafka_rebalance.reconcile.state.record import loaded_run_of
+
+TP = TopicPartition("t", 0)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+RUN = Run("u-1", "n", "r", "c", "run", "p", "h", NOW, started_at=NOW)
+
+
+def origin(*replicas, first_call=(), topic_id="id", leader=None):
+    led = BrokerId(leader if leader is not None else replicas[0])
+    return Origin(TP, topic_id, replicas_of(*replicas), led, replicas_of(*first_call))
+
+
+def moved(origin, planned_from, target):
+    """A run that has planned this, with its origin; None: it has sent the partition nothing."""
+    planned = PlannedPartition(TP, replicas_of(*planned_from), replicas_of(*target), "id")
+    origins = {TP: origin} if origin is not None else {}
+    plan = Plan((planned,), Certificate(0, optimal=False))
+    return origins, loaded_run_of(RUN, plan, "", origins, back=True)
+
+
+def inherited(*runs):
+    found = Inheritance()
+    for run in runs:
+        found = found.followed_by(*run)
+    return found
+
+
+FIRST = moved(origin(1, 2, 3), [1, 2, 3], [4, 2, 3])
+
+
+class TestTwoRuns:
+    def test_nobody_else_has_moved_it(self):
+        """A deletion leads to before the first; what the second has moved it to is not the work of others."""
+        found = inherited(FIRST, moved(origin(4, 2, 3), [4, 2, 3], [4, 5, 3]))
+        assert found.origins[TP].replicas == (1, 2, 3)
+        assert found.moves[TP].target == (4, 5, 3)
+
+    @pytest.mark.parametrize("there", [(4, 1, 2, 3), (1, 2, 3), (2, 1, 3)])
+    def test_the_second_has_begun_at_a_step_of_the_first(self, there):
+        found = inherited(FIRST, moved(origin(*there), there, [4, 5, 3]))
+        assert found.origins[TP].replicas == (1, 2, 3)
+
+    @pytest.mark.parametrize("there", [(6, 2, 3), (4, 2)])
+    def test_others_have_moved_it_in_between(self, there):
+        """The first run cannot have made that list."""
+        found = inherited(FIRST, moved(origin(*there), there, [4, 5, 3]))
+        assert found.origins[TP].replicas == there
+
+    def test_others_have_moved_it_instead_of_the_first_call(self):
+        """All replicas are known, but the only call of the first run makes another list."""
+        first = moved(origin(1, 2, 3, first_call=(1, 2, 3, 4)), [1, 2, 3], [4, 2, 3])
+        found = inherited(first, moved(origin(4, 2, 3), [4, 2, 3], [4, 5, 3]))
+        assert found.origins[TP].replicas == (4, 2, 3)
+
+    def test_the_second_has_sent_nothing(self):
+        """Its plan says nothing on where the first run has left the partition."""
+        found = inherited(FIRST, moved(None, [6, 2, 3], [4, 5, 3]))
+        assert (found.origins, found.moves) == (FIRST[0], FIRST[1].move_of)
+
+    def test_the_topic_was_created_again(self):
+        again = {TP: origin(4, 2, 3, topic_id="newer")}
+        assert inherited(FIRST, (again, None)).origins == again
+
+    def test_a_plan_that_is_gone(self):
+        """It is not known what the first run can have made: its origin counts."""
+        found = inherited((FIRST[0], None), moved(origin(6, 2, 3), [6, 2, 3], [4, 5, 3]))
+        assert found.origins[TP].replicas == (1, 2, 3)
+
+
+class TestFirstCalls:
+    """The origin names a first call until it is known that Kafka has carried it out."""
+
+    ONE_CALL = moved(origin(1, 2, 3, first_call=(1, 2, 3, 4)), [1, 2, 3], [4, 2, 3])
+
+    def test_was_carried_out(self):
+        """Later lists are not compared with it: the second run has made them."""
+        second = moved(origin(1, 2, 3, 4, first_call=(4, 2, 3)), [1, 2, 3, 4], [4, 2, 3])
+        assert inherited(self.ONE_CALL, second).origins[TP] == origin(1, 2, 3)
+
+    def test_was_not_carried_out(self):
+        """The first call is then that of the second run. The leader was elected by the first run."""
+        second = moved(origin(1, 2, 3, first_call=(5, 1, 2, 3), leader=2), [1, 2, 3], [5, 2, 3])
+        assert inherited(self.ONE_CALL, second).origins[TP] == origin(1, 2, 3, first_call=(5, 1, 2, 3))
+
+    def test_of_one_run(self):
+        assert inherited(self.ONE_CALL).origins == self.ONE_CALL[0]
+
+
+def test_three_runs():
+    """Others have moved the partition after the first one: the others follow each other."""
+    second = moved(origin(6, 2, 3), [6, 2, 3], [6, 5, 3])
+    third = moved(origin(6, 5, 3), [6, 5, 3], [6, 5, 1])
+    found = inherited(FIRST, second, third)
+    assert (found.origins[TP].replicas, found.moves[TP].origin) == ((6, 2, 3), (6, 5, 3))
