@@ -168,6 +168,28 @@ class TestLastSuccess:
         await undone(operator)
         assert kafka.lists("t") == [[1, 2, 3]] * 4
 
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_a_plan_with_the_same_hash_after_others_have_moved_a_partition(self, kafka, restart):
+        """The stored plan would contain the list of the others, which an undo would then take for its own."""
+        operator = OperatorInMemory(kafka)
+        base = {"throttle": FAST, "execution": ONE, "strategy": "ForcedMovesOnly"}
+        operator.apply(**base, brokers={"decommission": [1]})
+        await operator.until_true(lambda: set(kafka.lists("t")[0]) != {1, 2, 3} and len(kafka.lists("t")[0]) == 3)
+        moved = [n for n, held in enumerate(kafka.lists("t")) if held != [1, 2, 3]]
+        operator.edit(brokers={"decommission": []})
+        await operator.until_true(lambda: operator.state == "Succeeded" and not operator.run.open)
+        success, theirs = operator.run, [next(b for b in (5, 6, 7) if b not in kafka.lists("t")[0]), 2, 3]
+        kafka.assign("t", 0, *theirs)
+        operator.edit(topics={"exclude": ["no-1"]})
+        await operator.until_true(lambda: operator.run.run_id != success.run_id and not operator.run.open)
+        assert (operator.run.plan_hash, operator.run.last_success) == (success.plan_hash, success)
+        if restart:
+            operator.restart()
+            await operator.round()
+        await undone(operator)
+        assert moved[0] == 0
+        assert kafka.lists("t") == [theirs, *[[1, 2, 3]] * 3]
+
 
 class TestSupersededUndo:
     """An edit ends an undo and its request, because the plan of the new run may be the plan that was undone."""

@@ -100,12 +100,16 @@ async def inherited_from(stores: Stores, taken: Iterable[Run]) -> Inheritance:
     return found
 
 
-async def moves_to_keep(stores: Stores, rebalance: RebalanceView, made: Plan) -> Iterable[PartitionMove]:
-    """The moves of the last success, for an undo of it, if the new plan has the hash of its plan."""
+async def moves_to_keep(stores: Stores, rebalance: RebalanceView, plan: Plan) -> Collection[PartitionMove]:
+    """The moves of the last success, as an undo has them, if the new plan has the hash of its plan and replaces it."""
     run = rebalance.record.run.last_to_undo if rebalance.record.run is not None else None
-    if run is None or run.plan_hash != await asyncio.to_thread(lambda: made.hash):
+    if run is None or run.plan_hash != await asyncio.to_thread(lambda: plan.hash):
         return ()
-    return moves_of((await stores.origins.load(run.uid, run.run_id) or {}).values())
+    stored = await stores.plans.load(run.uid, run.plan_hash)
+    origins = await stores.origins.load(run.uid, run.run_id)
+    if stored is None or not origins:
+        return ()
+    return (await off_the_loop(loaded_run_of, run, stored.plan, stored.ref, origins, back=True)).moves
 
 
 def moves_of(origins: Iterable[Origin]) -> Iterable[PartitionMove]:

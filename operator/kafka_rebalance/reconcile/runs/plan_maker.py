@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from kafka_rebalance.api.connection_resource import Capacity
@@ -56,6 +55,7 @@ from kafka_rebalance.reconcile.runs.plan_request import (
     refuse_stale,
     still_copied,
     with_earlier_moves,
+    without_those_of_others,
 )
 from kafka_rebalance.reconcile.runs.solving import run_log_dirs
 from kafka_rebalance.reconcile.state.assessment import Assessment, ContinuedCopies
@@ -217,8 +217,7 @@ class PlanMaker:
         made, spent, model = await self._solved(rebalance.desired, spec, info, basis)
         if not any(p.current != p.target or p.elects for p in made.partitions):
             await off_the_loop(refuse_outdated, selected, read, self._known())
-        kept = chain(earlier, await moves_to_keep(self._stores, rebalance, made))
-        made = await off_the_loop(with_earlier_moves, made, kept, partitions, let_go)
+        made = await off_the_loop(with_earlier_moves, made, earlier, partitions, let_go)
         topics = await off_the_loop(_topics_of, partitions)
         unmatched = await in_thread(
             lambda: tuple(unmatched_patterns(spec.topics, topics)), self._thread_turn, namespace
@@ -228,6 +227,9 @@ class PlanMaker:
         questions = await off_the_loop(log_dir_questions, made, spec, log_dirs)
         answers = await run_log_dirs(questions, self._turns, namespace)
         plan = await off_the_loop(with_log_dirs, made, log_dirs, questions, answers)
+        if kept := await moves_to_keep(self._stores, rebalance, plan):
+            kept = await off_the_loop(without_those_of_others, kept, partitions, self._known())
+            plan = await off_the_loop(with_earlier_moves, plan, kept, partitions, let_go)
         return _DraftPlan(plan, flying, work, origins, spent, model)
 
     async def _solved(

@@ -238,6 +238,16 @@ def moved_by_others(
     return theirs
 
 
+def without_those_of_others(
+    sent: Collection[PartitionMove],
+    partitions: Mapping[TopicPartition, PartitionState],
+    known: Mapping[TopicPartition, PartitionState],
+) -> tuple[PartitionMove, ...]:
+    """The moves of partitions that others have not moved since; arguments and errors as of ``moved_by_others``."""
+    theirs = moved_by_others(sent, partitions, known)
+    return tuple(move for move in sent if move.tp not in theirs)
+
+
 def _elsewhere(
     sent: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]
 ) -> frozenset[TopicPartition]:
