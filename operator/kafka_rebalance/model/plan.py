@@ -69,6 +69,14 @@ class LogDirMove:
         """Whether the plan copies the replica from one log dir to another."""
         return None not in {self.before, self.after} and self.before != self.after
 
+    def excludes(self, at: str | None) -> bool:
+        """Whether others must have moved the replica if it is in this log dir now; None: not known.
+
+        False if a reassignment of the run brings the replica or takes it away: Kafka may then have chosen the log dir.
+        """
+        known = {self.before, self.after, self.origin}
+        return None not in known and at is not None and at not in known
+
 
 @dataclass(frozen=True, slots=True)
 class SkippedPartition:
@@ -234,9 +242,13 @@ class Plan:
 def joined_log_dirs(
     older: Mapping[tuple[TopicPartition, BrokerId], LogDirMove], newer: Iterable[LogDirMove]
 ) -> dict[tuple[TopicPartition, BrokerId], LogDirMove]:
-    """What two runs have moved, one after the other. A rollback of both leads to before the older one."""
-    since = {move.key: replace(move, origin=older[move.key].origin) if move.key in older else move for move in newer}
-    return {**older, **since}
+    """What two runs have moved, one after the other. A rollback of both leads to before the older one.
+
+    If others have moved a replica in between, it leads to before the newer one.
+    """
+    since = {move.key: move for move in newer}
+    both = {key: older[key].origin for key in since.keys() & older.keys() if not older[key].excludes(since[key].origin)}
+    return {**older, **since, **{key: replace(since[key], origin=origin) for key, origin in both.items()}}
 
 
 class _Texts(dict[Replicas, str]):

@@ -5,7 +5,7 @@ a rollback or undo, when abandoned, or when taken over. A new plan within a run 
 what was sent; before that it is a new run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -50,6 +50,12 @@ class Origin:
             return self
         joined = dict(asked) | dict(self.log_dirs)
         return self if len(joined) == len(self.log_dirs) else replace(self, log_dirs=tuple(sorted(joined.items())))
+
+    def without_log_dirs(self, brokers: Collection[BrokerId]) -> "Origin":
+        """The origin without the log dirs of these brokers, to which the replicas do not return any more."""
+        if not self.log_dirs or not brokers:
+            return self
+        return replace(self, log_dirs=tuple(at for at in self.log_dirs if at[0] not in brokers))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from kafka_rebalance.model.plan import Certificate
+from dataclasses import replace
+
+import pytest
+
+from kafka_rebalance.model.plan import Certificate, LogDirMove, joined_log_dirs
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 
 
 class TestCertificate:
@@ -10,3 +15,25 @@ class TestCertificate:
         """The number of moves is proven minimal if it equals the lower bound."""
         assert Certificate.of(moves=3, lower_bound=3) == Certificate(3, optimal=True)
         assert Certificate.of(moves=4, lower_bound=3) == Certificate(3, optimal=False)
+
+
+class TestLogDirsOfTwoRuns:
+    """The second run has moved the replica from /data/b to /data/c."""
+
+    LATER = LogDirMove(TopicPartition("t", 0), BrokerId(1), "/data/b", "/data/c", "/data/b")
+
+    @pytest.mark.parametrize(
+        ("first", "origin"),
+        [
+            (("/data/a", "/data/b", "/data/a"), "/data/a"),
+            (("/data/a", "/data/d", "/data/a"), "/data/b"),
+            (("/data/d", "/data/e", "/data/b"), "/data/b"),
+            ((None, "/data/d", None), None),
+            (("/data/a", None, "/data/a"), "/data/a"),
+        ],
+    )
+    def test_a_rollback_leads_to_before_the_first(self, first, origin):
+        """Unless others have moved the replica in between: the first run has not moved it to /data/b."""
+        older = LogDirMove(self.LATER.tp, self.LATER.broker, *first)
+        joined = joined_log_dirs({older.key: older}, [self.LATER])
+        assert joined == {older.key: replace(self.LATER, origin=origin)}

@@ -7,9 +7,9 @@ from functools import partial
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.kube.store import RunStore
-from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPartition, joined_log_dirs
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run
-from kafka_rebalance.model.topology import BrokerId, ReplicaKey, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reconcile.decide.inheritance import Inheritance
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.record import Stores, load_open_run
@@ -72,18 +72,18 @@ class HandedOverRuns:
         first = next((run for run in found if run.cluster_id == self._cluster_id), found[0] if found else None)
         taken = [run for run in found if first is not None and run.cluster_id == first.cluster_id]
         partitions: dict[TopicPartition, PlannedPartition] = {}
-        inherited, dirs = Inheritance(), dict[ReplicaKey, LogDirMove]()
+        inherited = Inheritance()
         for run in taken:
             opened = await load_open_run(self._stores, run)
             back = await off_the_loop(opened.in_direction, opened.origins, back=True)
             inherited = await off_the_loop(inherited.followed_by, opened.origins, back)
-            dirs = joined_log_dirs(dirs, opened.plan.log_dirs)
             # If the run has sent the partition nothing, it is still as the one before has left it.
             last = (p for p in opened.plan.partitions if p.tp in back.move_of or p.tp not in inherited.moves)
             partitions |= {planned.tp: planned for planned in last}
         if not partitions:
             return None
-        plan = Plan(tuple(sorted(partitions.values())), Certificate(0, optimal=False), log_dirs=tuple(dirs.values()))
+        dirs = tuple(inherited.log_dirs.values())
+        plan = Plan(tuple(sorted(partitions.values())), Certificate(0, optimal=False), log_dirs=dirs)
         run = replace(taken[0], uid=desired.uid, name=desired.metadata.name, run_id=uuid.uuid4().hex, successor=None)
         run = replace(run, plan_hash=plan.hash, planning_hash=desired.planning_hash, closed_at=None, outcome=None)
         # It has sent what any of them has sent, also if the first has sent nothing.

@@ -222,8 +222,10 @@ class Lifecycle(RunRecords):
         if before is not None and before.open and before.undo:
             await self._resources.clear_undo(rebalance)
         self._in_doubt(rebalance)
-        if planned.origins.keys() != origins.keys() or (run.started_at is not None and not same):
+        theirs, new = planned.dirs_of_others, run.started_at is not None and not same
+        if planned.origins.keys() != origins.keys() or theirs or new:
             kept = [origins.get(tp, origin) for tp, origin in planned.origins.items()]  # calls may have been sent since
+            kept = [origin.without_log_dirs(theirs.get(origin.tp, ())) for origin in kept]
             origins = await self._stores.origins.replace(uid, run.run_id, kept)
         await self._stores.runs.save(run, check)
         check()

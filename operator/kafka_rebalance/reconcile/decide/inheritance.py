@@ -28,24 +28,27 @@ class Inheritance:
         The first origin of a partition counts, unless others have moved the partition between the runs.
         """
         both = origins.keys() & self.origins.keys()
-        first = {tp: _first(self.origins[tp], self.moves.get(tp), origins[tp]) for tp in both}
+        first = {tp: self._first(origins[tp]) for tp in both}
         joined = {**self.origins, **origins, **first}
         if run is None:
             return replace(self, origins=joined)
         dirs = joined_log_dirs(self.log_dirs, run.log_dirs)
         return Inheritance(joined, {**self.moves, **run.move_of}, dirs)
 
+    def _first(self, newer: Origin) -> Origin:
+        """The origin of a partition that these runs and a newer one have moved.
 
-def _first(older: Origin, move: PartitionMove | None, newer: Origin) -> Origin:
-    """The origin of a partition in two runs. ``move``: what the older one has moved; None: not known.
-
-    ``newer`` shows what the partition was before the newer run sent its first call: by then, others may have moved it
-    out of reach of the older run.
-    """
-    if older.topic_id != newer.topic_id:
-        return newer
-    found = PartitionState(newer.tp, newer.topic_id, newer.replicas, frozenset(newer.replicas), newer.leader)
-    if move is not None and (changed_instead(move, found) or drift(move, found.replicas)):
-        return newer
-    # If the first call of the older run was not carried out, the next one is that of the newer run.
-    return replace(older, first_call=newer.first_call if newer.replicas == older.replicas else ())
+        ``newer`` shows what the partition was before the newer run sent its first call: by then, others may have moved
+        it out of reach of the runs before, or some of its replicas to other log dirs.
+        """
+        older, move = self.origins[newer.tp], self.moves.get(newer.tp)
+        if older.topic_id != newer.topic_id:
+            return newer
+        found = PartitionState(newer.tp, newer.topic_id, newer.replicas, frozenset(newer.replicas), newer.leader)
+        if move is not None and (changed_instead(move, found) or drift(move, found.replicas)):
+            return newer
+        dirs = newer.log_dirs or ()
+        theirs = {b for b, at in dirs if (was := self.log_dirs.get((newer.tp, b))) is not None and was.excludes(at)}
+        older = older.without_log_dirs(theirs).with_log_dirs(dirs)
+        # If the first call of the older run was not carried out, the next one is that of the newer run.
+        return replace(older, first_call=newer.first_call if newer.replicas == older.replicas else ())

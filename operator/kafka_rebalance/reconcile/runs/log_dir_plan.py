@@ -90,6 +90,19 @@ def with_log_dirs(
     )
 
 
+def dirs_of_others(inputs: LogDirInputs) -> dict[TopicPartition, set[BrokerId]]:
+    """The brokers on which others have moved a replica between log dirs after an earlier plan did."""
+    found = defaultdict[TopicPartition, set[BrokerId]](set)
+    for (tp, broker), move in inputs.earlier.items():
+        if move.excludes(_place(tp, inputs.dirs.get(broker, ()))):
+            found[tp].add(broker)
+    return dict(found)
+
+
+def _place(tp: TopicPartition, dirs: Collection[LogDir]) -> str | None:
+    return next((d.path for d in dirs if tp in d.replica_bytes), None)
+
+
 def _brokers(spec: KafkaRebalanceSpec, goals: LogDirGoals, inputs: LogDirInputs) -> frozenset[BrokerId]:
     """The brokers whose log dirs are evened or drained: those that may hold replicas, and have answered."""
     for at, row in enumerate(goals.drain):
@@ -178,7 +191,7 @@ def _kept(move: LogDirMove, leaving: Collection[TopicPartition], inputs: LogDirI
     if move.origin is None:
         return None
     dirs = inputs.dirs.get(move.broker, ())
-    at = next((d.path for d in dirs if move.tp in d.replica_bytes), None)
+    at = _place(move.tp, dirs)
     future = next((d.path for d in dirs if move.tp in d.future_bytes), None)
     if at is not None and at not in {move.before, move.after}:
         return None

@@ -46,7 +46,7 @@ from kafka_rebalance.reconcile.runs.earlier_runs import (
     refuse_early,
 )
 from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes, refuse_unknown_sizes
-from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, log_dir_questions, with_log_dirs
+from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, dirs_of_others, log_dir_questions, with_log_dirs
 from kafka_rebalance.reconcile.runs.plan_request import (
     PlanInputs,
     make_plan,
@@ -114,6 +114,7 @@ class _DraftPlan:
     flying: States
     work: EarlierWork
     origins: Mapping[TopicPartition, Origin]
+    dirs_of_others: Mapping[TopicPartition, Collection[BrokerId]]
     spent: Spent
     model: LoadModel | None
 
@@ -182,7 +183,7 @@ class PlanMaker:
         made_at = self._clock.now()
         saving = self._stores.plans.save(run.uid, plan.hash, self._cluster_id, plan, made_at, run.namespace)
         ref = await _to_the_end(saving)
-        return Planned(run, plan, ref, draft.origins, draft.model, draft.work.taken)
+        return Planned(run, plan, ref, draft.origins, draft.model, draft.work.taken, draft.dirs_of_others)
 
     async def load_model(self, *, needed: bool) -> LoadModel | None:
         """The load model; None if there is none. A model that may not be used is an error only if it is ``needed``."""
@@ -230,7 +231,8 @@ class PlanMaker:
         if kept := await moves_to_keep(self._stores, rebalance, plan):
             kept = await off_the_loop(without_those_of_others, kept, partitions, self._known())
             plan = await off_the_loop(with_earlier_moves, plan, kept, partitions, let_go)
-        return _DraftPlan(plan, flying, work, origins, spent, model)
+        theirs = await off_the_loop(dirs_of_others, log_dirs)
+        return _DraftPlan(plan, flying, work, origins, theirs, spent, model)
 
     async def _solved(
         self, desired: Desired, spec: KafkaRebalanceSpec, info: ClusterInfo, basis: _PlanBasis

@@ -1,7 +1,7 @@
 """What the engine remembers of one rebalance between rounds. A restart loses it, so nothing may depend on it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Self
@@ -20,7 +20,8 @@ class Planned:
     """A stored plan, the run to open with it, and the load model that it was made with.
 
     ``inherited_from``: the runs that this run takes over. ``origins``: of the partitions for which this run, or one of
-    those, has already sent calls.
+    those, has already sent calls. ``dirs_of_others``: the brokers on which others have moved a replica of a partition
+    to another log dir since: what these origins say of that is given up.
     """
 
     run: Run
@@ -29,6 +30,7 @@ class Planned:
     origins: Mapping[TopicPartition, Origin]
     model: LoadModel | None
     inherited_from: Sequence[Run] = ()
+    dirs_of_others: Mapping[TopicPartition, Collection[BrokerId]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """The origins of runs that a resource takes over, one after the other."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
+from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.decide.inheritance import Inheritance
@@ -94,6 +95,29 @@ class TestFirstCalls:
 
     def test_of_one_run(self):
         assert inherited(self.ONE_CALL).origins == self.ONE_CALL[0]
+
+
+class TestLogDirs:
+    """Of the replica on broker 2, which two runs have moved between log dirs."""
+
+    @staticmethod
+    def run(before, after, *dirs):
+        row = replace(origin(1, 2, 3, first_call=(1, 2, 3)), log_dirs=tuple((BrokerId(b), path) for b, path in dirs))
+        planned = PlannedPartition(TP, row.replicas, row.replicas, "id")
+        move = LogDirMove(TP, BrokerId(2), before, after, before)
+        plan = Plan((planned,), Certificate(0, optimal=False), log_dirs=(move,))
+        return {TP: row}, loaded_run_of(RUN, plan, "", {TP: row}, back=True)
+
+    def test_nobody_else_has_moved_it(self):
+        """It goes back to where it was before both, and a replica that only the second has moved to before that."""
+        found = inherited(self.run("/a", "/b", (2, "/a")), self.run("/b", "/c", (2, "/b"), (3, "/d")))
+        assert found.origins[TP].log_dirs == ((2, "/a"), (3, "/d"))
+        assert found.log_dirs[TP, BrokerId(2)] == LogDirMove(TP, BrokerId(2), "/b", "/c", "/a")
+
+    def test_others_have_moved_it_in_between(self):
+        found = inherited(self.run("/a", "/b", (2, "/a")), self.run("/c", "/b", (2, "/c")))
+        assert found.origins[TP].log_dirs == ((2, "/c"),)
+        assert found.log_dirs[TP, BrokerId(2)].origin == "/c"
 
 
 def test_three_runs():
