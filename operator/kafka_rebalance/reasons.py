@@ -71,6 +71,7 @@ class Reason(StrEnum):
     RESTORING = "Restoring", "the resource is being deleted and its changes in Kafka are being restored"
     PATTERN_MATCHES_NOTHING = "PatternMatchesNothing", "an expression in spec.topics matches no topic of the cluster"
     FEW_BROKERS_IN_RACK = "FewBrokersInRack", "brokers end with much more, because others of their rack leave"
+    BROKER_LEAVES = "BrokerLeaves", "a broker gets no replicas, because another rebalance empties it or has done so"
     VERY_LOW_RATE = "VeryLowRate", "a rate is so low that it is probably meant in another unit"
     OVERRIDDEN = "Overridden", "annotations override settings of the spec for a time"
     OVERRIDE_INVALID = (

@@ -15,6 +15,7 @@ from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cordoning import Cordons
 from kafka_rebalance.reconcile.act.judges import MANY, Judges, moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
@@ -23,7 +24,8 @@ from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.copy_pace import LastCopies
 from kafka_rebalance.reconcile.decide.direction import direction_of
-from kafka_rebalance.reconcile.decide.replanning import lost_and_all, replanning_for_drift
+from kafka_rebalance.reconcile.decide.leaving_brokers import filled_again, leaving_brokers, not_named, says_drained
+from kafka_rebalance.reconcile.decide.replanning import lost_and_all, replanning_for_drains, replanning_for_drift
 from kafka_rebalance.reconcile.decide.step_orders import (
     choice_for,
     further_called,
@@ -74,14 +76,29 @@ class Sending:
         self.sent_at = float("-inf")
         """When something was sent last, by the monotonic clock."""
         self._last_copies: LastCopies | None = None
+        self._drained: list[Rebalance] = []
+        """Those that have ended and say that their brokers are drained, as of the beginning of the round."""
+
+    def note_leaving(self, rebalances: Collection[Rebalance]) -> None:
+        """Note for each which brokers others empty, before anything is planned or sent."""
+        leaving = leaving_brokers(rebalances)
+        self._drained = [r for r in rebalances if r.record.open_run is None and says_drained(r)]
+        for rebalance in rebalances:
+            found = not_named(rebalance, leaving)
+            if found != rebalance.assessment.leaving:
+                rebalance.assessment = replace(rebalance.assessment, leaving=found)
 
     def judge(self, rebalance: Rebalance, look: Look) -> None:
-        """Judge the partitions, and plan again if other tools have made too many moves of the plan void."""
+        """Judge the partitions, and plan again if others have made the plan void, or empty a broker of it."""
         rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
         replanning = replanning_for_drift(rebalance)
-        if replanning is not rebalance.assessment.replanning:
+        if replanning is rebalance.assessment.replanning:
+            replanning = replanning_for_drains(rebalance, look.observation.cluster.partitions)
+        if replanning is not rebalance.assessment.replanning and replanning is not None:
             lost, total = lost_and_all(rebalance)
-            log.info("%s: others made %d of %d replica moves void: planning again", rebalance.name, lost, total)
+            why = f"others made {lost} of {total} replica moves void"
+            why = "another one empties a broker of the plan" if replanning.reason is Reason.DRAINED else why
+            log.info("%s: %s: planning again", rebalance.name, why)
             # Nothing more of a plan that is given up may be sent.
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
             rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
@@ -267,7 +284,14 @@ class Sending:
             confirmed[rebalance.uid] = meant
             sent = rebalance.assessment.sent.union(named_by(meant))
             rebalance.assessment = replace(rebalance.assessment, sent=sent)
+        self._note_filled(running)
         return confirmed, look
+
+    def _note_filled(self, running: list[Rebalance]) -> None:
+        """Note that brokers are not drained any more if replicas are about to be sent there."""
+        for rebalance in self._drained:
+            if (drain := filled_again(rebalance, running)) is not None:
+                rebalance.assessment = replace(rebalance.assessment, drain=drain)
 
     def _served(self, rebalances: Iterable[Rebalance]) -> list[Rebalance]:
         return [r for r in rebalances if is_served(r, self._rebalances)]

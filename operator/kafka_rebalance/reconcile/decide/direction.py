@@ -9,6 +9,9 @@ from kafka_rebalance.reconcile.state.assessment import RollbackBarrier
 from kafka_rebalance.reconcile.state.judgement import CopiesToKeep
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 
+_KEEPS_COPIES = {Reason.SUPERSEDED, Reason.DRAINED}
+"""Why a plan is put aside that Kafka could still be led to: its copies in flight are not in vain."""
+
 
 def direction_of(rebalance: RebalanceView) -> Direction | None:
     """Where the rebalance goes now; None: nowhere, Kafka is left as it is (Abandon)."""
@@ -44,7 +47,7 @@ def by_precedence(running: Iterable[RebalanceView]) -> list[RebalanceView]:
 def copies_to_keep(rebalance: RebalanceView) -> CopiesToKeep:
     """Which copies in flight stay while the plan is superseded: every one until a new plan is known."""
     run, replanning = rebalance.record.run, rebalance.assessment.replanning
-    if replanning is None or replanning.reason is not Reason.SUPERSEDED or run is None or run.undo:
+    if replanning is None or replanning.reason not in _KEEPS_COPIES or run is None or run.undo:
         return CopiesToKeep()
     kept = replanning.kept
     if kept is None or kept.planning_hash != rebalance.desired.planning_hash:

@@ -1,13 +1,16 @@
 """Whether a plan is to be made, put aside, or undone. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
 from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.progress import lost_moves
 from kafka_rebalance.model.run import RunOutcome
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep
+from kafka_rebalance.reconcile.decide.leaving_brokers import to_avoid
 from kafka_rebalance.reconcile.state.assessment import Replanning
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
@@ -45,6 +48,29 @@ def replanning_for_drift(rebalance: RebalanceView) -> Replanning | None:
     if not total or 100 * lost <= rebalance.desired.spec.approval.drift_budget * total:
         return before
     return Replanning(Reason.DRIFTED)
+
+
+def replanning_for_drains(
+    rebalance: RebalanceView, partitions: Mapping[TopicPartition, PartitionState]
+) -> Replanning | None:
+    """Why the plan must be put aside; None: it stands.
+
+    A plan that was made before another rebalance began to empty a broker must not fill that broker. The new plan leaves
+    out the same brokers (``to_avoid``), so it is not put aside for them.
+    """
+    before, leaving, run = rebalance.assessment.replanning, rebalance.assessment.leaving, rebalance.record.loaded_run
+    if before is not None or not leaving or run is None:
+        return before
+    if rebalance.assessment.judgement.direction is not Direction.FORWARD:
+        return before
+    skipped = rebalance.assessment.statuses.within(MovePhase.SKIPPED)
+
+    def filled(broker: BrokerId) -> bool:
+        copied = (tp for tp in run.led_to(broker) if tp in partitions and tp not in skipped)
+        return any(broker not in partitions[tp].replicas or broker in partitions[tp].adding for tp in copied)
+
+    concerned = {broker: row for broker, row in leaving.items() if filled(broker)}
+    return Replanning(Reason.DRAINED) if to_avoid(concerned, partitions) else before
 
 
 def lost_and_all(rebalance: RebalanceView) -> tuple[int, int]:

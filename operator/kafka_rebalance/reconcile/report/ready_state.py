@@ -183,10 +183,11 @@ def _state_of_replanning(assessment: Assessment, replanning: Replanning, waits: 
     why = {
         Reason.SUPERSEDED: "the spec changed",
         Reason.DRIFTED: "others have changed more of the plan than spec.approval.driftBudget",
+        Reason.DRAINED: "another rebalance empties a broker of the plan",
         Reason.NOT_DRAINED: "a broker that is being drained has got new replicas",
     }
     cancelled = "reassignments in flight"
-    if replanning.reason is Reason.SUPERSEDED and assessment.statuses.copying:
+    if replanning.reason in {Reason.SUPERSEDED, Reason.DRAINED} and assessment.statuses.copying:
         cancelled += " that the new plan does not continue"
     then = "planning again" if replanning.ready else f"cancelling {cancelled}, then planning again"
     reason = Reason.DRIFTED if replanning.reason is Reason.DRIFTED else Reason.SUPERSEDED

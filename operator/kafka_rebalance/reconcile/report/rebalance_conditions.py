@@ -11,13 +11,13 @@ from kafka_rebalance.api.spec_warnings import rebalance_warnings
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.least_permissions import sentence
 from kafka_rebalance.model.plan import Plan
-from kafka_rebalance.model.topology import ClusterState
+from kafka_rebalance.model.topology import BrokerId, ClusterState
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
 from kafka_rebalance.reconcile.decide.replanning import already_done
 from kafka_rebalance.reconcile.report.override_report import with_overrides
 from kafka_rebalance.reconcile.report.ready_state import ready_of
-from kafka_rebalance.reconcile.state.assessment import ThrottleFindings
+from kafka_rebalance.reconcile.state.assessment import LeavingBroker, ThrottleFindings
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.units import format_rate
 
@@ -76,7 +76,14 @@ def _warnings(rebalance: RebalanceView) -> Sequence[tuple[str, str]]:
     if opened is not None:
         warnings += [(Reason.PATTERN_MATCHES_NOTHING, text) for text in opened.plan.unmatched]
         warnings += [(Reason.FEW_BROKERS_IN_RACK, text) for text in opened.plan.crowded]
+        warnings += [(Reason.BROKER_LEAVES, _stays_empty(*row)) for row in rebalance.assessment.leaving.items()]
     return warnings
+
+
+def _stays_empty(broker: BrokerId, row: LeavingBroker) -> str:
+    does = "has drained broker {}: as long as it is empty, it" if row.drained else "drains broker {}: it"
+    use = f"To use it, list it in spec.brokers.include, or delete {row.by}"
+    return f"{row.by} {does.format(broker)} gets no replicas. {use}"
 
 
 def _version(cluster: ClusterState) -> _Findings:

@@ -34,6 +34,7 @@ from kafka_rebalance.reconcile.decide.budget_used import spent_by
 from kafka_rebalance.reconcile.decide.cluster_ownership import owner_of
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
+from kafka_rebalance.reconcile.decide.leaving_brokers import to_avoid
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, continued_copies, copies_of
 from kafka_rebalance.reconcile.decide.teardown import as_rolled_back, moved_back
 from kafka_rebalance.reconcile.observe.cluster_readings import known_ones
@@ -215,7 +216,7 @@ class PlanMaker:
         await self._refuse_unseen(missing)
         dirs = await self._admin.log_dirs(tuple(info.brokers))
         basis = _PlanBasis(partitions, selected, pinned, dirs, work, origins)
-        made, spent, model = await self._solved(rebalance.desired, spec, info, basis)
+        made, spent, model = await self._solved(rebalance, spec, info, basis)
         if not any(p.current != p.target or p.elects for p in made.partitions):
             await off_the_loop(refuse_outdated, selected, read, self._known())
         made = await off_the_loop(with_earlier_moves, made, earlier, partitions, let_go)
@@ -235,10 +236,11 @@ class PlanMaker:
         return _DraftPlan(plan, flying, work, origins, theirs, spent, model)
 
     async def _solved(
-        self, desired: Desired, spec: KafkaRebalanceSpec, info: ClusterInfo, basis: _PlanBasis
+        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, basis: _PlanBasis
     ) -> tuple[Plan, Spent, LoadModel | None]:
         """The planner's answer, what the run has spent of the budget, and the load model."""
         work, partitions, selected = basis.work, basis.partitions, basis.selected
+        desired, leaving = rebalance.desired, rebalance.assessment.leaving
         goals = planning_goals(spec.goals)
         model = await self.load_model(needed=needs_rates(goals.load))
         loads = await off_the_loop(lambda: known_loads(live_sizes(basis.dirs), model, selected))
@@ -247,7 +249,8 @@ class PlanMaker:
         min_insync = await self._min_insync(spec, selected)
         capacities = broker_capacities(self._capacity(), info.brokers, basis.dirs)
         spent = await off_the_loop(spent_by, work.begun, work.sent, partitions)
-        inputs = PlanInputs(lists, min_insync, spent, capacities, basis.pinned)
+        avoided = await off_the_loop(to_avoid, leaving, partitions)
+        inputs = PlanInputs(lists, min_insync, spent, capacities, basis.pinned, avoided)
         # The turn is not held while the cluster is read: its servers could delay those of other namespaces.
         made = await make_plan(spec, info, selected, loads, inputs, self._turns, desired.metadata.namespace)
         return replace(made, data_source=loads.source), spent, model

@@ -35,7 +35,8 @@ class PlanInputs:
     factor.
 
     ``min_insync`` is the effective min.insync.replicas per topic; absent: 1. ``spent``: of the budget, by the same run.
-    ``capacities``: of each broker and resource, where known. ``pinned``: the topics that stay.
+    ``capacities``: of each broker and resource, where known. ``pinned``: the topics that stay. ``avoided``: brokers
+    that other rebalances empty.
     """
 
     lists: AssignmentLists = field(default_factory=AssignmentLists)
@@ -43,6 +44,7 @@ class PlanInputs:
     spent: Spent = field(default_factory=Spent)
     capacities: Mapping[BrokerId, Mapping[LoadResource, int]] = field(default_factory=dict)
     pinned: Collection[str] = frozenset()
+    avoided: Collection[BrokerId] = frozenset()
 
 
 async def make_plan(
@@ -85,7 +87,9 @@ def _request(
     holders = frozenset[BrokerId]().union(*{state.replicas for state in resting.values()})
     live = tuple(sorted(info.brokers.values(), key=lambda broker: broker.id))
     include, decommission = _ids(spec.brokers.include), _ids(spec.brokers.decommission)
-    targets = eligible_brokers(live, include, decommission, holders)
+    targets = eligible_brokers(live, include, decommission, holders).difference(inputs.avoided)
+    if not targets:
+        raise Refused(Reason.INSUFFICIENT_BROKERS, "other rebalances empty all brokers that may hold replicas")
     away = holders - set(info.brokers) - decommission
     if away and not include and spec.strategy is not Strategy.LOG_DIRS:
         raise _waits_for(away)

@@ -175,6 +175,14 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class LeavingBroker:
+    """A broker that the rebalance of this name empties. ``drained``: its status says that it has done so."""
+
+    by: str
+    drained: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedOrders:
     """Orders that Kafka has refused. ``example``: one of their partitions and Kafka's answer."""
 
@@ -191,6 +199,7 @@ class Assessment:
     ``at_limit``: by the limit of the rate named; ``doubted``: until a reading shows their last call, or Kafka cannot
     execute it any more. ``refused``: in the last round, and then as long as nothing is sent because of it.
     ``log_dirs``: the replicas that move between log dirs; ``dir_full``: those held back only by a full log dir.
+    ``leaving``: the brokers that others empty and the spec does not name.
     ``full_successor``: would continue instead of a rollback, but has taken over as many runs as it may.
     """
 
@@ -213,6 +222,7 @@ class Assessment:
     advance: Advance = Advance()
     throttle: ThrottleFindings = field(default_factory=ThrottleFindings)
     drain: Drain | None = None
+    leaving: Mapping[BrokerId, LeavingBroker] = field(default_factory=dict)
     missing_permissions: tuple[MissingPermission, ...] = ()
 
     @property

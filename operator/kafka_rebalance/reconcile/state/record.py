@@ -112,6 +112,18 @@ class LoadedRun:
         found = {tp for broker in brokers for tp in self._on_broker.get(broker, ())}
         return found | {move.tp for move in self.moves if move.tp.topic in topics} if topics else found
 
+    def led_to(self, broker: BrokerId) -> Collection[TopicPartition]:
+        """The partitions that have a replica on the broker in the end."""
+        return self._led_to.get(broker, ())
+
+    @cached_property
+    def _led_to(self) -> Mapping[BrokerId, Collection[TopicPartition]]:
+        found: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)
+        for move in self.moves:
+            for broker in move.target:
+                found[broker].append(move.tp)
+        return dict(found)
+
     @cached_property
     def _on_broker(self) -> Mapping[BrokerId, Collection[TopicPartition]]:
         found: defaultdict[BrokerId, list[TopicPartition]] = defaultdict(list)

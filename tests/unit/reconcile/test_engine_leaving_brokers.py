@@ -1,0 +1,140 @@
+"""A broker that one rebalance empties or has drained is not filled by plans of others, also not by older ones."""
+
+import pytest
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.unit.reconcile.renamed_resources import FAST, Renamed
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES
+
+ONE = {"parallelPartitionCount": 1}
+EVERY_ONE = {"include": [".*"]}
+"""Selects topics, so only the proof of the end counts: nobody knows before that all of them leave the broker."""
+
+
+class Older(Renamed):
+    """``r`` has a plan that fills broker 2, and waits behind ``new``, which drains that broker."""
+
+    def __init__(self, **brokers):
+        super().__init__(KafkaInMemory(range(1, 7), t=[[1, 3, 4]] * 8, u=[[1, 2, 3]] * 2))
+        self.brokers = brokers
+
+    async def until_queued(self, topics):
+        self.apply(topics={"include": ["t"]}, brokers=self.brokers, execution=ONE, throttle=FAST)
+        await self.until_true(lambda: self.kafka.altered)
+        assert any(2 in p.target for p in self.rebalance.record.loaded_run.plan.partitions)
+        drain = {"brokers": {"decommission": [2]}, "strategy": "ForcedMovesOnly", "throttle": FAST}
+        self.apply_another(**drain, topics=topics, priority=9)
+        await self.until_true(lambda: self.state_of() == "Rebalancing")
+
+    async def until_drained(self):
+        await self.until_queued(EVERY_ONE)
+        await self.until_true(lambda: self.state_of() == "Succeeded")
+        assert self.drained["status"] == "True"
+        assert self.run.open
+
+    @property
+    def on_broker_2(self):
+        return sum(2 in held for held in self.kafka.lists("t") + self.kafka.lists("u"))
+
+    @property
+    def drained(self):
+        return self.condition_of("Drained")
+
+    def condition_of(self, kind, name="new"):
+        status = self.kube.resources[REBALANCES, "kafka", name]["status"]
+        return next(c for c in status["conditions"] if c["type"] == kind)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_an_older_plan_is_made_again_without_a_drained_broker(restarted):
+    """Only the status of the other one tells that the broker is drained, so a restart does not change that."""
+    operator = Older(decommission=[1])
+    await operator.until_drained()
+    if restarted:
+        operator.restart()
+    await operator.until("Succeeded")
+    assert operator.on_broker_2 == 0
+    assert operator.drained["status"] == "True"
+    assert not any(1 in held for held in operator.kafka.lists("t"))
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_an_older_plan_is_made_again_while_the_broker_is_drained(restarted):
+    """It does not hold up the other one with new replicas there. It is made again once."""
+    operator = Older(decommission=[1])
+    await operator.until_queued({})
+    if restarted:
+        operator.restart()
+    plans, held = [operator.run.plan_hash] if operator.run else [], []
+    for _ in range(60):
+        await operator.round()
+        plans += [operator.run.plan_hash] if operator.run.plan_hash not in plans else []
+        held.append(operator.on_broker_2)
+    assert held == sorted(held, reverse=True)
+    assert (operator.state, operator.state_of(), operator.on_broker_2) == ("Succeeded", "Succeeded", 0)
+    assert operator.drained["status"] == "True"
+    assert len(plans) == 2
+
+
+async def test_the_status_says_why_the_broker_gets_nothing():
+    operator = Older(decommission=[1])
+    await operator.until_drained()
+    await operator.until("Rebalancing")
+    warning = operator.condition("SpecWarning")
+    assert warning["reason"] == "BrokerLeaves"
+    assert "kafka/new has drained broker 2" in warning["message"]
+
+
+async def test_a_plan_for_the_broker_by_its_id_goes_on():
+    """The spec names it. The other one says that its broker is not drained any more."""
+    operator = Older(include=[2, 5, 6])
+    await operator.until_drained()
+    await operator.until_true(lambda: operator.on_broker_2)
+    assert (operator.drained["status"], operator.drained["reason"]) == ("False", "NotDrained")
+    assert operator.drained["message"] == "kafka/r moves replicas to brokers 2 again"
+    await operator.until("Succeeded")
+    assert operator.on_broker_2
+    operator.restart()
+    await operator.round()
+    assert operator.drained["status"] == "False"
+
+
+async def test_a_rollback_that_fills_the_broker_again():
+    """Nobody can plan that again."""
+    operator = Renamed(KafkaInMemory(range(1, 7), t=[[2, 3, 4]] * 4))
+    operator.apply(brokers={"include": [3, 4, 5]}, throttle=FAST, execution={**ONE, "suspend": False})
+    await operator.until_true(lambda: [2 in held for held in operator.kafka.lists("t")].count(True) == 2)
+    operator.edit(execution={**ONE, "suspend": True})
+    operator.apply_another(brokers={"decommission": [2]}, strategy="ForcedMovesOnly", throttle=FAST)
+    await operator.until_true(lambda: operator.state_of() in {"Succeeded", "NothingToDo"})
+    operator.edit(execution={**ONE, "suspend": False})
+    operator.delete()
+    await operator.until_true(lambda: any(2 in held for held in operator.kafka.lists("t")))
+    status = operator.kube.resources[REBALANCES, "kafka", "new"]["status"]
+    assert next(c["status"] for c in status["conditions"] if c["type"] == "Drained") == "False"
+
+
+async def test_a_broker_that_is_in_use_again_is_not_avoided():
+    """Kafka has placed a topic on it, or its id is that of another server now: a new plan uses it as any other."""
+    operator = Older()
+    operator.apply_another(brokers={"decommission": [2]}, throttle=FAST)
+    await operator.until_true(lambda: operator.state_of() == "Succeeded")
+    operator.kafka.create("v", [[2, 3, 4]])
+    operator.apply(throttle=FAST)
+    await operator.until("Succeeded")
+    assert operator.on_broker_2
+
+
+async def test_a_new_plan_leaves_it_empty_until_the_other_one_is_deleted():
+    operator = Older()
+    operator.apply_another(brokers={"decommission": [2]}, throttle=FAST)
+    await operator.until_true(lambda: operator.state_of() == "Succeeded")
+    operator.apply(throttle=FAST)
+    await operator.until("Succeeded", "NothingToDo")
+    assert operator.on_broker_2 == 0
+    operator.delete_another()
+    await operator.until_true(lambda: not operator.exists("new"))
+    operator.edit(topics={"exclude": ["none"]})
+    await operator.until("Rebalancing")
+    await operator.until("Succeeded")
+    assert operator.on_broker_2
