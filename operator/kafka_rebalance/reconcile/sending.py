@@ -267,13 +267,17 @@ class Sending:
     ) -> tuple[dict[str, Orders], Look]:
         """Read again the partitions whose orders were chosen on an older reading, and keep all orders still meant.
 
-        Only what moves is read in every round: the others may have been changed since the older reading. The start of
-        the run is recorded before its first order is sent; without that record, and for a resource that is gone by
-        now, there are no orders.
+        Only what moves is read in every round: the others may have been changed since the older reading. So may
+        min.insync.replicas, which is read once a minute: it is read again before a null drops replicas in sync. The
+        start of the run is recorded before its first order is sent; without that record, and for a resource that is
+        gone by now, there are no orders.
         """
         stale = {tp for found in orders.values() for tp in named_by(found)} - look.fresh
         before, confirmed = {r.uid: r.assessment.statuses.by_partition for r in running}, {}
         look = await self._look_again(running, stale, look)
+        if bare := _losing_in_sync(orders.values(), look.observation.cluster):
+            look = await self._observer.read_min_insync(look, bare)
+            look = await self._look_again(running, (), look)
         for rebalance in self._turns.of("start", self._served(r for r in running if r.uid in orders)):
             now = rebalance.assessment.statuses.by_partition
             meant = unchanged_orders(orders[rebalance.uid], before[rebalance.uid], now)
@@ -311,3 +315,9 @@ class Sending:
             throttle = extended.findings[rebalance.uid]
             rebalance.assessment = replace(rebalance.assessment, throttle=throttle, list_full=full)
         return extended.uncovered
+
+
+def _losing_in_sync(orders: Iterable[Orders], cluster: ClusterState) -> set[str]:
+    """The topics of the partitions in which a null drops replicas that are in sync."""
+    cancelled = (cluster.partitions.get(tp) for found in orders for tp in found.cancels)
+    return {state.tp.topic for state in cancelled if state is not None and state.isr.intersection(state.adding)}

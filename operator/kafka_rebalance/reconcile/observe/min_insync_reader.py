@@ -42,6 +42,13 @@ class MinInsyncReader:
                 self._read_at[topic] = now
         return {topic: self._known[topic] for topic in wanted if topic in self._known}
 
+    async def read_again(self, topics: Collection[str]) -> dict[str, int]:
+        """As ``read`` for the topics it was asked for last, but these are read now."""
+        wanted = self._read_at.keys() | topics
+        for topic in topics:
+            self._read_at.pop(topic, None)
+        return await self.read(wanted)
+
     def _forget_others(self, wanted: Collection[str]) -> None:
         for topic in self._read_at.keys() - wanted:
             del self._read_at[topic]

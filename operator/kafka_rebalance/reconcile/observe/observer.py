@@ -231,6 +231,11 @@ class Observer:
         read, listed = await self._read_topics_of(tps, look.listed)
         return replace(look, changes=self._numbered(read), fresh=look.fresh.union(tps), listed=listed)
 
+    async def read_min_insync(self, look: Look, topics: Collection[str]) -> Look:
+        """The look with min.insync.replicas of these topics as it is now."""
+        min_insync = await self._min_insync.read_again(topics)
+        return replace(look, observation=replace(look.observation, min_insync=min_insync))
+
     def _numbered(self, changed: Collection[TopicPartition]) -> Changes:
         """The changes of one more reading. One that fails on the way has none; the next one reports what it found."""
         self._reading += 1

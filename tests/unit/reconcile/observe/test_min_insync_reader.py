@@ -37,3 +37,11 @@ async def test_topics_that_are_not_asked_for_any_more_are_forgotten():
     assert reader.denied == {}
     assert await reader.read(["mine", "other"]) == {"mine": 2, "other": 2}
     assert admin.asked == [{"mine", "other", "theirs"}, {"other"}]
+
+
+async def test_some_are_read_again():
+    admin = Admin()
+    reader = MinInsyncReader(admin, SimpleNamespace(monotonic=lambda: 0.0))
+    await reader.read(["mine", "other"])
+    assert await reader.read_again({"other"}) == {"mine": 2, "other": 2}
+    assert admin.asked == [{"mine", "other"}, {"other"}]
