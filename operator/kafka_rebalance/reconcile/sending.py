@@ -132,6 +132,7 @@ class Sending:
         once, so they take no room from copies. Copies are chosen after that, and sent once throttled.
         """
         cluster, acting = look.observation.cluster, []
+        self._submitting.begin_round()
         may_cordon = [r for r in self._rebalances.values() if r.record.open_run is not None]
         async for rebalance in with_pauses(self._turns.of("cordon", running)):
             if not is_served(rebalance, self._rebalances):
@@ -140,7 +141,6 @@ class Sending:
                 alive = info.brokers.keys() - self._throttle.left_cordons
                 await self._cordons.keep(rebalance, alive, self._served(may_cordon))
             acting.append(rebalance)
-        self._submitting.begin_round()
         for rebalance in running:
             rebalance.assessment = replace(rebalance.assessment, sent=frozenset())
         acting, orders, look, sent = await self._act_at_once(running, acting, look)

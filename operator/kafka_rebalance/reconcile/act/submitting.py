@@ -10,7 +10,7 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.schedule import Orders
-from kafka_rebalance.kafka.ports import AlterCode, KafkaWriter
+from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin, KafkaWriter
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.last_calls import LastCalls
@@ -30,6 +30,7 @@ _MANY_REFUSED = 300
 """Partitions of one call that Kafka refuses, after which nothing is sent for a while."""
 _FIRST_PAUSE_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 60.0
+_READ_JUST_NOW_SECONDS = 2.0
 _STAGE = "submit"
 _REASSIGN = "reassign"
 _EXPECTED = {AlterCode.OK, AlterCode.ELECTION_NOT_NEEDED, AlterCode.NO_REASSIGNMENT_IN_PROGRESS}
@@ -52,7 +53,7 @@ class Submitting:
 
     def __init__(
         self,
-        admin: KafkaWriter,
+        admin: KafkaAdmin,
         rebalances: Mapping[str, Rebalance],
         lifecycle: Lifecycle,
         stores: Stores,
@@ -68,6 +69,8 @@ class Submitting:
         self._pauses: dict[str, tuple[float, float]] = {}
         """By uid: until when nothing is sent after many refusals, and the length of this pause."""
         self._refusals: dict[str, RefusedOrders] = {}
+        self._read_at = float("-inf")
+        """When the readings of this round were made, or before that."""
 
     async def submit(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> bool:
         """Record the origins, then send; whether anything was sent.
@@ -83,6 +86,7 @@ class Submitting:
         late = self._lifecycle.late_call_possible(rebalance)
         orders = self._first_calls.without_held(rebalance, orders, cluster, late=late)
         orders = await self._origins.record(rebalance, orders, cluster)
+        orders = await self._of_the_same_topics(rebalance, orders, cluster)
         served = is_served(rebalance, self._rebalances)
         if not served or rebalance.desired.deleted_since(rebalance.memory.prepared):
             # The throttle and the records took their time: what was chosen to begin is not begun any more.
@@ -119,10 +123,26 @@ class Submitting:
             raise failure
         return sent
 
+    async def _of_the_same_topics(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> Orders:
+        """Those for topics with the id that was read: Kafka knows the topics of calls by name.
+
+        Asked for only if throttles or records took their time since the reading.
+        """
+        named = {*orders.cancels, *orders.alters, *orders.elections}
+        if not named or self._clock.monotonic() - self._read_at < _READ_JUST_NOW_SECONDS:
+            return orders
+        ids = await self._admin.topic_ids({tp.topic for tp in named})
+        other = {tp for tp in named if cluster.partitions[tp].topic_id not in {"", ids.get(tp.topic)}}
+        await self._origins.give_up(rebalance, other)
+        return orders_where(orders, lambda tp: tp not in other)
+
     def begin_round(self) -> None:
-        """Forget what Kafka refused in the last round. As long as a rebalance pauses because of that, it is kept."""
+        """What was read for this round is new. What Kafka refused in the last one is forgotten.
+
+        As long as a rebalance pauses because of that, it is kept.
+        """
         self._first_calls.keep(self._rebalances.keys())
-        now = self._clock.monotonic()
+        now = self._read_at = self._clock.monotonic()
         paused = {uid for uid, (until, _) in self._pauses.items() if now < until}
         self._refusals = {uid: found for uid, found in self._refusals.items() if uid in paused}
 
