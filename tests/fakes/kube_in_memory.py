@@ -6,6 +6,7 @@ import itertools
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.kube.api_errors import Conflict, Forbidden, NotFound
 from kafka_rebalance.kube.merge_patch import merge_patch
+from kafka_rebalance.kube.objects import UserSecret
 
 
 class KubeInMemory:
@@ -14,13 +15,14 @@ class KubeInMemory:
     ``events`` has reason and message of each; ``rivals`` change a resource, one before each of the next writes to it;
     ``lost_replies`` are raised after the next patches, which are carried out; ``terminating_namespaces`` are being
     deleted; ``labels`` of namespaces; ``forbidden_namespaces`` cannot be read; ``scaled`` lists the replica counts set
-    on a Deployment, and ``on_scale`` is awaited at each.
+    on a Deployment, and ``on_scale`` is awaited at each; ``secret_uids``: of Secrets that were created again.
     """
 
     def __init__(self, namespace="kafka-rebalance"):
         self.namespace = namespace
         self.resources = {}
         self.secrets = {}
+        self.secret_uids = {}
         self.config_maps = {}
         self.user_config_maps = {}
         self.writes = []
@@ -156,7 +158,8 @@ class KubeInMemory:
     async def read_secret(self, namespace, name):
         if (namespace, name) not in self.secrets:
             raise Refused("SecretNotFound", f"Secret {namespace}/{name} does not exist")
-        return self.secrets[namespace, name]
+        uid = self.secret_uids.get((namespace, name), f"uid-of-{name}")
+        return UserSecret(uid, self.secrets[namespace, name])
 
     async def read_config_map(self, namespace, name):
         if (namespace, name) not in self.user_config_maps:

@@ -252,7 +252,9 @@ class TestSecrets:
         namespace.kubectl(
             "create", "secret", "generic", "user", "--from-literal=username=u", "--from-literal=password=p"
         )
-        assert await client.read_secret(namespace.name, "user") == {"username": b"u", "password": b"p"}
+        found = await client.read_secret(namespace.name, "user")
+        assert found.data == {"username": b"u", "password": b"p"}
+        assert found.uid == namespace.kubectl("get", "secret", "user", "-o", "jsonpath={.metadata.uid}")
 
     async def test_missing(self, namespace: Namespace, client: KubeClient) -> None:
         with pytest.raises(Refused, match=f"Secret {namespace.name}/user does not exist") as refused:

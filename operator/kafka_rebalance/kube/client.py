@@ -32,7 +32,7 @@ from kafka_rebalance.kube.api_errors import (
 )
 from kafka_rebalance.kube.call_threads import CallShare, CallThreads
 from kafka_rebalance.kube.object_json import read_object_json, without_ballast
-from kafka_rebalance.kube.objects import Json
+from kafka_rebalance.kube.objects import Json, UserSecret
 from kafka_rebalance.reasons import Reason
 
 if TYPE_CHECKING:
@@ -209,8 +209,8 @@ class KubeClient:
             raise Permanent(Reason.CONFIG_MAP_FORBIDDEN, f"the operator's account may not read {what}") from error
         return found.get("data") or {}
 
-    async def read_secret(self, namespace: str, name: str) -> dict[str, bytes]:
-        """The decoded data. Refused("SecretNotFound") names the Secret; no message contains its content."""
+    async def read_secret(self, namespace: str, name: str) -> UserSecret:
+        """One Secret. Refused("SecretNotFound") names the Secret; no message contains its content."""
         what = f"Secret {namespace}/{name}"
         try:
             secret = await self._json("GET", f"/api/v1/namespaces/{quote(namespace)}/secrets/{quote(name)}")
@@ -219,9 +219,10 @@ class KubeClient:
         except Forbidden as error:
             raise Permanent(Reason.SECRET_FORBIDDEN, f"the operator's account may not read {what}") from error
         try:
-            return {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
+            data = {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
         except binascii.Error as error:
             raise Refused(Reason.SECRET_NOT_FOUND, f"{what} cannot be decoded") from error
+        return UserSecret(secret["metadata"]["uid"], data)
 
     # ConfigMaps in the operator's own namespace --------------------------------------------------------------------
 

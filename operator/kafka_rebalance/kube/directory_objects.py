@@ -21,7 +21,7 @@ from kafka_rebalance.heartbeat import beat
 from kafka_rebalance.kube.api_errors import Conflict, NotFound
 from kafka_rebalance.kube.client import DEFAULT_NAMESPACE
 from kafka_rebalance.kube.merge_patch import merge_difference, merge_patch
-from kafka_rebalance.kube.objects import Json
+from kafka_rebalance.kube.objects import Json, UserSecret
 from kafka_rebalance.kube.record_files import RecordFiles
 from kafka_rebalance.reasons import Reason
 
@@ -34,6 +34,8 @@ LAST_APPLIED = "lastApplied"
 """The spec of the manifest that was applied last, beside the resource's own fields."""
 GONE_AT = "goneAt"
 """The time at which a deleted resource was removed, in addition to its own fields."""
+_GIVEN = "given"
+"""The uid of all Secrets: they are given again at each start."""
 _GONE = "gone-"
 """Prefix of the kind for deleted KafkaRebalances. The directory keeps the last one of each name, read-only."""
 
@@ -200,11 +202,11 @@ class DirectoryObjects:
             raise Transient(Reason.CONFIG_MAP_NOT_FOUND, message, retry_after=15)
         return dict(found)
 
-    async def read_secret(self, namespace: str, name: str) -> dict[str, bytes]:
-        """The data of a Secret that was given."""
+    async def read_secret(self, namespace: str, name: str) -> UserSecret:
+        """A Secret that was given."""
         if (found := self.given.secrets.get((namespace, name))) is None:
             raise Refused(Reason.SECRET_NOT_FOUND, f"Secret {namespace}/{name} is not in the file")
-        return dict(found)
+        return UserSecret(_GIVEN, dict(found))
 
     # ConfigMaps with the records -----------------------------------------------------------------------------------
 

@@ -5,11 +5,20 @@ the engine, the records and their order of writes are the same in both.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kafka_rebalance.api.v1alpha1 import ObjectMeta
 
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class UserSecret:
+    """The decoded data of a Secret. ``uid``: one that is deleted and created again gets another."""
+
+    uid: str
+    data: Mapping[str, bytes] = field(repr=False)
 
 
 class KubeObjects(Protocol):
@@ -80,8 +89,8 @@ class KubeObjects(Protocol):
     async def read_config_map(self, namespace: str, name: str) -> dict[str, str]:
         """The data of a ConfigMap of a user. Transient("ConfigMapNotFound"): it may be applied a moment later."""
 
-    async def read_secret(self, namespace: str, name: str) -> dict[str, bytes]:
-        """The decoded data. Refused("SecretNotFound") names the Secret; no message contains its content."""
+    async def read_secret(self, namespace: str, name: str) -> UserSecret:
+        """One Secret. Refused("SecretNotFound") names the Secret; no message contains its content."""
 
     # ConfigMaps with the records -----------------------------------------------------------------------------------
 

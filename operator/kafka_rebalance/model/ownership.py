@@ -30,10 +30,10 @@ class Binding:
     owner reaches it, as host:port; ``more_servers``: it may have reached it by others too. ``advertised``: hashes of
     the addresses that its brokers advertised to the owner, or the addresses if an earlier version has stored them.
     ``recognised``: former owners with work there, when the cluster that they had was seen to be this one, by a topic.
-    ``connection``: the last connection of the owner that led there,
-    as JSON of ``spec.kafka``, which names Secrets; empty: not known. ``confirmed``: the bootstrap servers that an
-    administrator has confirmed for this cluster. ``uid``: of the KafkaConnection; empty: not
-    known, or the owner has none.
+    ``connection``: the last connection of the owner that led there, as JSON of ``spec.kafka``, which names Secrets;
+    empty: not known. ``secrets``: by name, the uids of these Secrets; one that is missing was not stored by an earlier
+    version. ``confirmed``: the bootstrap servers that an administrator has confirmed for this cluster. ``uid``: of the
+    KafkaConnection; empty: not known, or the owner has none.
     """
 
     cluster_id: str
@@ -45,5 +45,6 @@ class Binding:
     advertised: frozenset[str] = frozenset()
     recognised: frozenset[Owner] = frozenset()
     connection: str = ""
+    secrets: Mapping[str, str] = field(default_factory=dict)
     confirmed: str = ""
     uid: str = ""

@@ -21,10 +21,14 @@ def check_same_object(connection: NamedConnection, uid: str | None) -> None:
         raise Transient(Reason.KAFKA_UNREACHABLE, message)
 
 
+def only_to_end(connection: NamedConnection) -> bool:
+    """Whether the connection is on record, and no resource has these settings: it is used only to end work."""
+    return connection.kafka is None or not connection.named
+
+
 def check_unfinished(connection: NamedConnection, cluster_id: str) -> None:
     """Refuse another cluster if the connection is only used to end work."""
-    only_to_end = connection.kafka is None or not connection.named
-    if only_to_end and cluster_id != connection.unfinished:
+    if only_to_end(connection) and cluster_id != connection.unfinished:
         message = f"leads to Kafka cluster {cluster_id} now, and not to {connection.unfinished}"
         raise Refused(Reason.OTHER_CLUSTER, message)
 

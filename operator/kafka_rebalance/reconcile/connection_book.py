@@ -78,6 +78,8 @@ class NamedConnection:
     """
     last_settings: Kafka | None = None
     """The last settings that led to that cluster, if the owner is a KafkaConnection that does not exist."""
+    last_secrets: Mapping[str, str] = field(default_factory=dict)
+    """By name, the uids of the Secrets that were last used to connect to that cluster."""
     sampling: SamplingState | None = None
     """The samples of the cluster; None: it is not sampled."""
     task: asyncio.Task[None] | None = None
@@ -297,7 +299,7 @@ class ConnectionBook:
             connection.last_settings = kafka
         else:
             connection = self._entered(NamedConnection(owner, kafka))
-        connection.unfinished = binding.cluster_id
+        connection.unfinished, connection.last_secrets = binding.cluster_id, binding.secrets
         return connection
 
     def enter_rebalance(self, connection: NamedConnection, rebalance: Rebalance) -> None:

@@ -139,7 +139,7 @@ class Engines:
         """
         # It may be edited, or created again, while its server is asked.
         on_record, uid = connection.on_record, uid_of(connection)
-        settings = await self.clients.settings(connection)
+        settings, secrets = await self.clients.settings(connection)
         admin = self.clients.connect(settings, connection.owner)
         try:
             info = await admin.describe_cluster()
@@ -147,7 +147,7 @@ class Engines:
             check_unfinished(connection, info.cluster_id)
             former = await self._let_go_of_others(connection, info.cluster_id)
             connection.cluster_id = info.cluster_id
-            server = Claimed(info, admin, servers_of(settings.bootstrap_servers), on_record)
+            server = Claimed(info, admin, servers_of(settings.bootstrap_servers), on_record, secrets)
             claim = partial(self._claim, connection, uid, settings, server, admin, former)
             try:
                 engine, mine = await server.judged(claim)

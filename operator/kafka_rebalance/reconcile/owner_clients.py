@@ -11,8 +11,9 @@ from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
+from kafka_rebalance.reconcile.claim_checks import only_to_end
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
-from kafka_rebalance.reconcile.observe.connections import resolve
+from kafka_rebalance.reconcile.observe.connections import Resolved, resolve
 
 ConnectAs = Callable[[ConnectionSettings, Owner], KafkaAdmin]
 """A client for the cluster of this owner. Servers of inline connections are not trusted."""
@@ -27,14 +28,19 @@ class OwnerClients:
         self._owners = owners
         self._book = book
 
-    async def settings(self, connection: NamedConnection) -> ConnectionSettings:
-        """The present settings of the connection. Raises why there are none."""
+    async def settings(self, connection: NamedConnection) -> Resolved:
+        """The present settings of the connection. Raises why there are none.
+
+        If no resource has the connection any more, only those of the Secrets that it was used with: others of the same
+        name may belong to other users.
+        """
         kafka = connection.reach
         if kafka is None:
             raise Permanent(
                 Reason.CONNECTION_NOT_FOUND, f"{connection.owner} does not exist: create it, or name another"
             )
-        return await resolve(kafka, connection.owner.namespace, self._kube)
+        only = connection.last_secrets if only_to_end(connection) else None
+        return await resolve(kafka, connection.owner.namespace, self._kube, only)
 
     def lasting(
         self, connection: NamedConnection, settings: ConnectionSettings, cluster_id: str, admin: KafkaAdmin
@@ -55,7 +61,7 @@ class OwnerClients:
 
         Raises why it cannot be reached, Refused if it is another cluster.
         """
-        settings = await self.settings(connection)
+        settings, _ = await self.settings(connection)
         admin = self.lasting(connection, settings, cluster_id, self.connect(settings, connection.owner))
         try:
             await self._owners.recognise(await admin.describe_cluster(), admin, settings.bootstrap_servers)
@@ -71,5 +77,5 @@ class OwnerClients:
             here = connection.engine is not None and connection.engine.cluster_id == cluster_id
             if connection.owner == owner and here and connection.needed:
                 with contextlib.suppress(RebalanceError):
-                    found[connection.source] = await self.settings(connection)
+                    found[connection.source] = (await self.settings(connection)).settings
         return found

@@ -97,9 +97,9 @@ class UnfinishedWork:
         if connection is None:
             then = "how to connect is not on record, so a resource has to name the cluster again"
         else:
-            then = f"the operator connects as {binding.owner} did last, and restores them"
+            then = f"the operator connects as {binding.owner} did last, with the same Secrets, and restores them"
         log.warning(
-            "cluster %s: %s, and no resource names it any more: %s. If the cluster cannot be reached any more, %s",
+            "cluster %s: %s, and no resource names it any more: %s. If that is not possible any more, %s",
             binding.cluster_id,
             unfinished.work,
             then,

@@ -89,9 +89,20 @@ INTERFACE_RULES = (
         "no-secret-on-record",
         "The record of a cluster's owner names Secrets and does not contain them.",
         "reconcile/engines.py",
-        "servers_of(settings.bootstrap_servers), on_record)",
-        "servers_of(settings.bootstrap_servers), settings.password or settings.oauth.client_secret)",
+        "servers_of(settings.bootstrap_servers), on_record, secrets)",
+        "servers_of(settings.bootstrap_servers), settings.password or settings.oauth.client_secret, secrets)",
         ("tests/unit/reconcile/test_supervisor_credentials.py::test_of_a_cluster_in_use",),
+    ),
+    BrokenRule(
+        "only-the-secret-on-record",
+        "A connection that no resource names any more is used only with the Secrets with which it was made.",
+        "reconcile/owner_clients.py",
+        "connection.last_secrets if only_to_end(connection) else None",
+        "None",
+        (
+            "tests/unit/reconcile/test_unfinished_work.py::TestAnotherSecret::test_after_the_connection_was_used",
+            "tests/unit/reconcile/test_unfinished_work.py::TestAnotherSecret::test_that_was_created_again",
+        ),
     ),
     BrokenRule(
         "plaintext-password",

@@ -178,7 +178,7 @@ class TestRecords:
 class TestGivenObjects:
     async def test_read_and_not_stored(self, kube, tmp_path):
         kube.given = GivenObjects({("kafka", "s"): {"password": b"x"}}, {("kafka", "m"): {"k": "v"}})
-        assert await kube.read_secret("kafka", "s") == {"password": b"x"}
+        assert (await kube.read_secret("kafka", "s")).data == {"password": b"x"}
         assert await kube.read_config_map("kafka", "m") == {"k": "v"}
         assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 

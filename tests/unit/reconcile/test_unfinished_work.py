@@ -60,8 +60,8 @@ class TestInlineConnection:
         await restarted(world)
         await restored(world)
 
-    async def test_with_the_secrets_of_now(self, world, caplog):
-        """Only their names are on record. Until they exist, the log says what is left and what can be done."""
+    async def test_without_its_secret(self, world, caplog):
+        """Its data is not on record. Until the Secret is there, the log says what is left and what can be done."""
         caplog.set_level(logging.WARNING)
         world.kube.secrets["a", "login"] = SECRET
         await left_in(world, kafka={"bootstrapServers": "kafka:9092", "sasl": SASL})
@@ -187,6 +187,86 @@ class TestKafkaConnection:
         world.real.arrive()
         await world.until(lambda: unthrottled(world))
         assert world.owner == {"namespace": "k", "connection": "new"}
+
+
+class TestAnotherSecret:
+    """The Secret of that name may belong to other users, or the namespace to others than before."""
+
+    @pytest.fixture(params=["inline", "KafkaConnection"])
+    async def left(self, world, request):
+        """Copies in flight at the server of a connection with a Secret, which no resource names any more."""
+        inline = request.param == "inline"
+        namespace = "a" if inline else "k"
+        self.secret = namespace, "login"
+        world.kube.secrets[self.secret] = SECRET
+        kafka = {"bootstrapServers": "kafka:9092", "sasl": SASL}
+        if not inline:
+            world.connection(see=False)
+            world.edit(CONNECTIONS, "k", "prod", sasl=SASL)
+        await left_in(world, kafka=kafka if inline else REF)
+        world.kube.resources.pop((CONNECTIONS, "k", "prod"), None)
+        self.used = []
+        given = world.connect
+        world.connect = lambda settings, owner: (self.used.append(settings.password), given(settings, owner))[1]
+
+    async def test_that_was_updated(self, world, left):
+        """It is the same Secret, with new credentials."""
+        world.kube.secrets[self.secret] = {**SECRET, "password": b"rotated"}
+        await restarted(world)
+        await restored(world)
+        assert self.used == ["rotated"]
+
+    async def test_that_was_created_again(self, world, left, caplog):
+        """Nothing is sent to the server. The log says what can be done, and so does the status of who waits."""
+        caplog.set_level(logging.WARNING)
+        world.kube.secrets[self.secret] = {**SECRET, "password": b"of others"}
+        world.kube.secret_uids[self.secret] = "another"
+        world.create("b", execution={"suspend": True})
+        await restarted(world)
+        said = f"Secret {self.secret[0]}/login was created again since this connection was made"
+        await world.until(lambda: said in caplog.text and world.state("b") == "ClusterOwnedElsewhere")
+        assert "the Secret is not used until one does" in caplog.text
+        assert "and the same Secrets. If these cannot be used any more, restore" in world.ready("b")[1]
+        assert "of others" not in self.used
+        assert any(world.real.values.values())
+
+    async def test_of_a_record_of_an_earlier_version(self, world, left, caplog):
+        """It has no uid, so it is not known whose the Secret is."""
+        caplog.set_level(logging.WARNING)
+        name = next(name for name in world.kube.config_maps if name.startswith("binding-"))
+        data = world.kube.config_maps[name]["data"]
+        data["binding.json"] = data["binding.json"].replace('"secrets":', '"before":')
+        await restarted(world)
+        await world.until(lambda: f"Secret {self.secret[0]}/login has no uid on record" in caplog.text)
+        assert self.used == []
+
+    async def test_after_the_connection_was_used(self, world, left):
+        """The engine that restores the throttle does not renew its credentials from it."""
+        await restarted(world)
+        await world.until(lambda: world.supervisor._engines.get("c"))
+        connection = next(iter(world.supervisor._book))
+        assert set(await world.supervisor._engines.clients._settings_now(connection.owner, "c")) == {connection.source}
+        world.kube.secret_uids[self.secret] = "another"
+        assert await world.supervisor._engines.clients._settings_now(connection.owner, "c") == {}
+
+    async def test_that_a_resource_names_again(self, world, left, caplog):
+        """Who may write the resource may have this Secret used. The next restart uses it too."""
+        world.kube.secrets[self.secret] = {**SECRET, "password": b"new"}
+        world.kube.secret_uids[self.secret] = "another"
+        await restarted(world)
+        await world.until(lambda: "was created again" in caplog.text)
+        if self.secret[0] == "k":
+            world.connection(see=False)
+            world.edit(CONNECTIONS, "k", "prod", sasl=SASL)
+        else:
+            kafka = {"bootstrapServers": "kafka:9092", "sasl": SASL}
+            world.create("a", name="s", kafka=kafka, execution={"suspend": True})
+            world.see()
+        await world.until(lambda: world.supervisor._engines.get("c"))
+        assert set(self.used) == {"new"}
+        assert world.binding["secrets"] == {"login": "another"}
+        world.real.arrive()
+        await world.until(lambda: unthrottled(world))
 
 
 class TestOrphanRun:

@@ -104,7 +104,7 @@ async def _kafka_of(
 ) -> AsyncIterator[tuple[KafkaReader, ClusterInfo]]:
     """A connection to the cluster of the run, and the cluster."""
     kafka, namespace = await connection_of(rebalance.spec.kafka, rebalance.metadata.namespace, kube)
-    admin = connect(await resolve(kafka, namespace, kube))
+    admin = connect((await resolve(kafka, namespace, kube)).settings)
     try:
         info = await admin.describe_cluster()
         if info.cluster_id != run.cluster_id:

@@ -3,7 +3,7 @@
 The server may hang, and the cluster's owner must not wait for a server that only claims the id.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeVar
 
 from kafka_rebalance.kafka.ports import Answers, ClusterInfo, KafkaReader
@@ -22,16 +22,22 @@ class _NotRead(Exception):
 class Claimed:
     """The answers of a server that claims a cluster id.
 
-    ``servers``: the addresses that led there, host:port; ``connection``: the whole connection, as in a ``Binding``.
+    ``servers``: the addresses that led there, host:port; ``connection`` and ``secrets``: as in a ``Binding``.
     """
 
     def __init__(
-        self, info: ClusterInfo, reader: KafkaReader, servers: frozenset[str] = frozenset(), connection: str = ""
+        self,
+        info: ClusterInfo,
+        reader: KafkaReader,
+        servers: frozenset[str] = frozenset(),
+        connection: str = "",
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         self.info = info
         self.brokers = frozenset(info.brokers)
         self.servers = servers
         self.connection = connection
+        self.secrets = secrets or {}
         self._reader = reader
         self._read: dict[frozenset[str] | None, Answers[str, str, str]] = {frozenset(): Answers()}
 

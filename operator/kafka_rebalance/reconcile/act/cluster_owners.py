@@ -294,8 +294,8 @@ class ClusterOwners:
             same = f". If it leads there, {self._how_to_confirm(binding, server)}"
         if work.throttled:
             then = (
-                f"the operator restores throttles and cordons with the last connection of {owner}. If that cannot be "
-                f"used any more, {self.without_us(binding)}"
+                f"the operator restores throttles and cordons with the last connection of {owner} and the same "
+                f"Secrets. If these cannot be used any more, {self.without_us(binding)}"
             )
         else:
             then = (
@@ -374,7 +374,8 @@ def _new_binding(claimant: Standing, server: Claimed, holder: _Holder | None, *,
         before = holder.binding
         recognised = before.recognised | {before.owner} if holder.proved else frozenset()
         mine = replace(mine, brokers=before.brokers, topics=before.topics, recognised=recognised)
-    return replace(_renewed(mine, server), connection=server.connection, confirmed="", uid=claimant.uid)
+    mine = replace(_renewed(mine, server), connection=server.connection, secrets=server.secrets)
+    return replace(mine, confirmed="", uid=claimant.uid)
 
 
 def _held(differs: Refused, holder: Owner, work: Work) -> Refused:

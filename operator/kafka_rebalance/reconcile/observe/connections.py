@@ -1,6 +1,8 @@
 """The settings of the Kafka clients, from a connection and the Secrets that it names."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kafka_rebalance.api.connection import ClientCertificateRef, Kafka, KafkaSource, Sasl
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, parse_connection
@@ -12,6 +14,13 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.observe.secret_text import MOST_CHAIN_BYTES, SecretText
 
 _JAAS = "sasl.jaas.config"
+
+
+class Resolved(NamedTuple):
+    """The settings of a client. ``secrets``: by name, the uids of the Secrets that they are from."""
+
+    settings: ConnectionSettings
+    secrets: Mapping[str, str]
 
 
 async def connection_of(source: KafkaSource, namespace: str, kube: KubeObjects) -> tuple[Kafka, str]:
@@ -30,15 +39,21 @@ async def connection_of(source: KafkaSource, namespace: str, kube: KubeObjects) 
     return parse_connection(body).spec, where
 
 
-async def resolve(kafka: Kafka, namespace: str, kube: KubeObjects) -> ConnectionSettings:
+async def resolve(kafka: Kafka, namespace: str, kube: KubeObjects, only: Mapping[str, str] | None = None) -> Resolved:
     """The settings with credentials filled in.
 
     Transient (SecretNotFound) names the missing Secret or key, Refused (SecretInvalid) one that cannot be used.
+    ``only``: by name, the uids of the Secrets that may be used; None: any. Refused (SecretNotFound) names another one.
     """
+    secrets: dict[str, str] = {}
 
     async def read(name: str) -> SecretText:
-        # Whole, in one call: the certificate and the key of one Secret always belong together.
-        return SecretText(f"Secret {namespace}/{name}", await kube.read_secret(namespace, name))
+        # Whole, in one call: the certificate and the key of one Secret always belong together, and to this uid.
+        found, what = await kube.read_secret(namespace, name), f"Secret {namespace}/{name}"
+        if only is not None and only.get(name) != found.uid:
+            raise _another(what, recorded=name in only)
+        secrets[name] = found.uid
+        return SecretText(what, found.data)
 
     tls, sasl = kafka.tls, kafka.sasl
     ca, client = (tls.ca_secret_ref, tls.client_secret_ref) if tls else (None, None)
@@ -46,7 +61,7 @@ async def resolve(kafka: Kafka, namespace: str, kube: KubeObjects) -> Connection
     token_ca = sasl.ca_secret_ref if sasl else None
     token_ca_pem = (await read(token_ca.name)).certificates(token_ca.key) if token_ca else None
     login = _login(sasl, await read(sasl.secret_ref.name), token_ca_pem) if sasl else _Login()
-    return ConnectionSettings(
+    settings = ConnectionSettings(
         bootstrap_servers=kafka.bootstrap_servers,
         tls=tls is not None,
         ca_pem=(await read(ca.name)).certificates(ca.key) if ca else None,
@@ -56,6 +71,18 @@ async def resolve(kafka: Kafka, namespace: str, kube: KubeObjects) -> Connection
         username=login.username,
         password=login.password,
         oauth=login.oauth,
+    )
+    return Resolved(settings, secrets)
+
+
+def _another(what: str, *, recorded: bool) -> Refused:
+    """A Secret that may belong to other users than those who wrote the connection."""
+    why = (
+        "was created again since this connection was made" if recorded else "has no uid on record with this connection"
+    )
+    return Refused(
+        Reason.SECRET_NOT_FOUND,
+        f"{what} {why}, and no resource names the connection any more: the Secret is not used until one does",
     )
 
 

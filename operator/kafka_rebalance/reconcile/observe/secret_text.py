@@ -1,5 +1,6 @@
 """The text of one Secret, of which a bounded part is kept: who wrote it may have chosen its size."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kafka_rebalance.errors import Refused, Transient
@@ -22,7 +23,7 @@ class SecretText:
     """The content of one Secret; ``name`` is for messages."""
 
     name: str
-    data: dict[str, bytes] = field(repr=False)
+    data: Mapping[str, bytes] = field(repr=False)
 
     def text(self, key: str, most: int = MOST_TEXT_BYTES) -> str:
         """The value of a key.

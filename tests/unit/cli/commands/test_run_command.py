@@ -174,12 +174,12 @@ class TestConnection:
         config = tmp_path / "client.properties"
         config.write_text(
             "bootstrap.servers=other:9092\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
-            "sasl.username=me\nsasl.password=secret\n"
+            "sasl.username=me\nsasl.password=hunter2\n"
         )
         done = call(Cluster((1,), t=[[1]]), "--command-config", str(config))
         assert done.code == 0
         assert (call.settings.bootstrap_servers, call.settings.username) == ("other:9092", "me")
-        assert "secret" not in "".join(p.read_text() for p in (tmp_path / "records").iterdir() if p.is_file())
+        assert "hunter2" not in "".join(p.read_text() for p in (tmp_path / "records").iterdir() if p.is_file())
 
 
 class TestRecords:

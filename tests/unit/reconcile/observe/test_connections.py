@@ -7,8 +7,9 @@ from tests.fakes import der
 from tests.fakes.kube_in_memory import KubeInMemory
 
 from kafka_rebalance.api.connection import Kafka
-from kafka_rebalance.errors import Permanent, RebalanceError
+from kafka_rebalance.errors import Permanent, RebalanceError, Refused
 from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
+from kafka_rebalance.kube.objects import UserSecret
 from kafka_rebalance.reconcile.observe.connections import resolve
 
 
@@ -34,7 +35,8 @@ STRIMZI_TLS = {
 async def resolved(spec: dict[str, Any], **secrets: dict[str, bytes]) -> ConnectionSettings:
     kube = KubeInMemory()
     kube.secrets = {("kafka", name): data for name, data in secrets.items()}
-    return await resolve(Kafka.model_validate({"bootstrapServers": "a:1", **spec}), "kafka", kube)  # type: ignore[arg-type]
+    kafka = Kafka.model_validate({"bootstrapServers": "a:1", **spec})
+    return (await resolve(kafka, "kafka", kube)).settings  # type: ignore[arg-type]
 
 
 def scram(**sasl: Any) -> dict[str, Any]:
@@ -70,12 +72,12 @@ class TestTls:
         """A rotation between two readings would pair a certificate with the key of another one."""
         kube, pairs = KubeInMemory(), iter([(pem("1"), key(b"1")), (pem("2"), key(b"2"))])
 
-        async def read_secret(_namespace: str, _name: str) -> dict[str, bytes]:
-            return dict(zip(("tls.crt", "tls.key"), next(pairs), strict=True))
+        async def read_secret(_namespace: str, _name: str) -> UserSecret:
+            return UserSecret("u", dict(zip(("tls.crt", "tls.key"), next(pairs), strict=True)))
 
         kube.read_secret = read_secret
         kafka = Kafka.model_validate({"bootstrapServers": "a:1", "tls": {"clientSecretRef": {"name": "user"}}})
-        found = await resolve(kafka, "kafka", kube)  # type: ignore[arg-type]
+        found = (await resolve(kafka, "kafka", kube)).settings  # type: ignore[arg-type]
         assert (found.client_cert_pem, found.client_key_pem) == (pem("1").decode(), key(b"1").decode())
 
     @pytest.mark.parametrize(
@@ -225,3 +227,52 @@ class TestOAuthClient:
         del secret[missing]
         with pytest.raises(RebalanceError, match=f"Secret kafka/user has no key '{missing}'"):
             await resolved({"tls": {}, "sasl": spec}, user=secret)
+
+
+BOTH = {"caSecretRef": {"name": "ca"}, "clientSecretRef": {"name": "pair"}}
+PLAIN = {"mechanism": "PLAIN", "secretRef": {"name": "user"}, "allowPlaintextCredentials": True}
+TOKENS = {
+    "mechanism": "OAUTHBEARER",
+    "tokenEndpoint": "https://login/token",
+    "secretRef": {"name": "user"},
+    "caSecretRef": {"name": "token-ca"},
+}
+
+
+class TestOnlyTheSecretsOnRecord:
+    """Of a connection that no resource names any more: a Secret with another uid may belong to others."""
+
+    def kube(self) -> KubeInMemory:
+        kube = KubeInMemory()
+        user = {"username": b"u", "password": b"hunter2", "clientId": b"i", "clientSecret": b"hunter2"}
+        cas, pair = {"ca.crt": pem("CA")}, {"tls.crt": pem("C"), "tls.key": key(b"K")}
+        secrets = {"user": user, "ca": cas, "token-ca": cas, "pair": pair}
+        kube.secrets = {("kafka", name): data for name, data in secrets.items()}
+        return kube
+
+    @pytest.mark.parametrize(
+        ("sasl", "names"), [(PLAIN, {"user", "ca", "pair"}), (TOKENS, {"user", "ca", "pair", "token-ca"})]
+    )
+    async def test_each_of_them(self, sasl: dict[str, Any], names: set[str]) -> None:
+        """Those that were used are returned with their uids. Each may be the one that was created again."""
+        kube = self.kube()
+        kafka = Kafka.model_validate({"bootstrapServers": "a:1", "tls": BOTH, "sasl": sasl})
+        first = await resolve(kafka, "kafka", kube)  # type: ignore[arg-type]
+        assert first.secrets == {name: f"uid-of-{name}" for name in names}
+        assert await resolve(kafka, "kafka", kube, first.secrets) == first  # type: ignore[arg-type]
+        for name in names:
+            kube.secret_uids = {("kafka", name): "another"}
+            with pytest.raises(Refused, match=f"Secret kafka/{name} was created again since") as refused:
+                await resolve(kafka, "kafka", kube, first.secrets)  # type: ignore[arg-type]
+            assert (refused.value.reason, "hunter2" in refused.value.message) == ("SecretNotFound", False)
+
+    async def test_none_on_record(self) -> None:
+        """A record of an earlier version has no uids."""
+        kafka = Kafka.model_validate({"bootstrapServers": "a:1", "sasl": PLAIN})
+        with pytest.raises(Refused, match="Secret kafka/user has no uid on record"):
+            await resolve(kafka, "kafka", self.kube(), {})  # type: ignore[arg-type]
+
+    async def test_a_connection_without_secrets(self) -> None:
+        """There is nothing to check."""
+        kafka = Kafka.model_validate({"bootstrapServers": "a:1", "tls": {}})
+        assert (await resolve(kafka, "kafka", KubeInMemory(), {})).secrets == {}  # type: ignore[arg-type]
