@@ -24,7 +24,7 @@ from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.copy_pace import LastCopies
 from kafka_rebalance.reconcile.decide.direction import direction_of
-from kafka_rebalance.reconcile.decide.leaving_brokers import filled_again, leaving_brokers, not_named, says_drained
+from kafka_rebalance.reconcile.decide.leaving_brokers import drained_at, filled_again, leaving_brokers, not_named
 from kafka_rebalance.reconcile.decide.replanning import lost_and_all, replanning_for_drains, replanning_for_drift
 from kafka_rebalance.reconcile.decide.step_orders import (
     choice_for,
@@ -82,7 +82,7 @@ class Sending:
     def note_leaving(self, rebalances: Collection[Rebalance]) -> None:
         """Note for each which brokers others empty, before anything is planned or sent."""
         leaving = leaving_brokers(rebalances)
-        self._drained = [r for r in rebalances if r.record.open_run is None and says_drained(r)]
+        self._drained = [r for r in rebalances if r.record.open_run is None and drained_at(r) is not None]
         for rebalance in rebalances:
             found = not_named(rebalance, leaving)
             if found != rebalance.assessment.leaving:

@@ -138,3 +138,15 @@ async def test_a_new_plan_leaves_it_empty_until_the_other_one_is_deleted():
     await operator.until("Rebalancing")
     await operator.until("Succeeded")
     assert operator.on_broker_2
+
+
+async def test_a_resource_that_was_created_later_fills_it():
+    """It is the newer order. The status of the other one says so."""
+    operator = Older()
+    operator.apply_another(brokers={"decommission": [2]}, throttle=FAST)
+    await operator.until_true(lambda: operator.state_of() == "Succeeded")
+    await operator.round()
+    operator.apply_another("later", throttle=FAST)
+    await operator.until_true(lambda: operator.state_of("later") == "Succeeded")
+    assert operator.on_broker_2
+    assert operator.drained["status"] == "False"

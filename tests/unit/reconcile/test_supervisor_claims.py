@@ -55,7 +55,8 @@ class TestServersThatHang:
         world.see("a")
         world.real.arrive()
         await world.until(lambda: world.state("a") == "Succeeded")
-        world.create("a", name="s", brokers={"decommission": [2]}, throttle={"unlimited": True})
+        brokers = {"include": [1, 3, 4], "decommission": [2]}
+        world.create("a", name="s", brokers=brokers, throttle={"unlimited": True})
         world.real.slow = {BrokerId(1)}
         world.see("a")
         await world.until(lambda: world.real.flying)

@@ -5,6 +5,7 @@ runs, so a restart does not change it.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.execution.partition_status import Direction
@@ -18,23 +19,23 @@ def leaving_brokers(rebalances: Iterable[RebalanceView]) -> dict[BrokerId, Leavi
     drained, being_drained = dict[BrokerId, LeavingBroker](), dict[BrokerId, LeavingBroker]()
     for rebalance in rebalances:
         leaving, name = map(BrokerId, rebalance.desired.spec.brokers.decommission), rebalance.desired.name
-        if says_drained(rebalance):
-            drained |= dict.fromkeys(leaving, LeavingBroker(name, drained=True))
+        if (at := drained_at(rebalance)) is not None:
+            drained |= dict.fromkeys(leaving, LeavingBroker(name, at))
         elif _is_draining(rebalance):
-            being_drained |= dict.fromkeys(leaving, LeavingBroker(name, drained=False))
+            being_drained |= dict.fromkeys(leaving, LeavingBroker(name))
     return drained | being_drained
 
 
-def says_drained(rebalance: RebalanceView) -> bool:
-    """Whether its last status says that the brokers which its spec names now are drained."""
+def drained_at(rebalance: RebalanceView) -> datetime | None:
+    """When its last status said that the brokers which its spec names now are drained; None: it does not say that."""
     desired = rebalance.desired
     if not desired.spec.brokers.decommission or desired.deleting:
-        return False
+        return None
     if rebalance.record.was_read and not _goes_by_its_spec(rebalance):
-        return False
+        return None
     status = rebalance.memory.written or desired.status
     said = find_condition(status.conditions, ConditionType.DRAINED)
-    return said is not None and said.status == "True"
+    return said.last_transition_time if said is not None and said.status == "True" else None
 
 
 def _is_draining(rebalance: RebalanceView) -> bool:
@@ -53,13 +54,18 @@ def _goes_by_its_spec(rebalance: RebalanceView) -> bool:
 def not_named(rebalance: RebalanceView, leaving: Mapping[BrokerId, LeavingBroker]) -> dict[BrokerId, LeavingBroker]:
     """Those that the spec, as far as it is known, does not name.
 
-    One that names a broker, or gives the lists, may fill it all the same.
+    One that names a broker, or gives the lists, may fill it all the same, and so may one that was created after the
+    broker was drained: it is a newer order.
     """
-    spec = rebalance.desired.spec
+    spec, created = rebalance.desired.spec, rebalance.desired.metadata.creation_timestamp
     if not leaving or spec.assignment is not None or rebalance.desired.never_read:
         return {}
     named = {*spec.brokers.include, *spec.brokers.decommission}
-    return {broker: row for broker, row in leaving.items() if broker not in named}
+
+    def is_older(drained: datetime | None) -> bool:
+        return drained is None or created is None or created <= drained
+
+    return {broker: row for broker, row in leaving.items() if broker not in named and is_older(row.drained)}
 
 
 def to_avoid(
@@ -69,7 +75,7 @@ def to_avoid(
 
     A drained broker that holds a replica is in use again, and its id may be that of another server now.
     """
-    drained = {broker for broker, row in leaving.items() if row.drained}
+    drained = {broker for broker, row in leaving.items() if row.drained is not None}
     empty = set(drained)
     for state in partitions.values():
         if not empty:

@@ -240,19 +240,18 @@ class PlanMaker:
     ) -> tuple[Plan, Spent, LoadModel | None]:
         """The planner's answer, what the run has spent of the budget, and the load model."""
         work, partitions, selected = basis.work, basis.partitions, basis.selected
-        desired, leaving = rebalance.desired, rebalance.assessment.leaving
         goals = planning_goals(spec.goals)
         model = await self.load_model(needed=needs_rates(goals.load))
         loads = await off_the_loop(lambda: known_loads(live_sizes(basis.dirs), model, selected))
         await off_the_loop(refuse_unknown_sizes, goals, loads, selected)
-        lists = await self._lists(desired, spec, basis)
+        lists = await self._lists(rebalance.desired, spec, basis)
         min_insync = await self._min_insync(spec, selected)
         capacities = broker_capacities(self._capacity(), info.brokers, basis.dirs)
         spent = await off_the_loop(spent_by, work.begun, work.sent, partitions)
-        avoided = await off_the_loop(to_avoid, leaving, partitions)
+        avoided = await off_the_loop(to_avoid, rebalance.assessment.leaving, partitions)
         inputs = PlanInputs(lists, min_insync, spent, capacities, basis.pinned, avoided)
         # The turn is not held while the cluster is read: its servers could delay those of other namespaces.
-        made = await make_plan(spec, info, selected, loads, inputs, self._turns, desired.metadata.namespace)
+        made = await make_plan(spec, info, selected, loads, inputs, self._turns, rebalance.desired.metadata.namespace)
         return replace(made, data_source=loads.source), spent, model
 
     def _run_of(self, draft: _DraftPlan, rebalance: Rebalance, spec: KafkaRebalanceSpec, now: datetime) -> Run:

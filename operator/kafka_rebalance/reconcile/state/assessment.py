@@ -176,10 +176,10 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class LeavingBroker:
-    """A broker that the rebalance of this name empties. ``drained``: its status says that it has done so."""
+    """A broker that the rebalance of this name empties. ``drained``: when its status has said that this is done."""
 
     by: str
-    drained: bool
+    drained: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Which brokers others empty, and which of these get no replicas."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from tests.fakes.found_by_rounds import recorded
@@ -12,13 +13,13 @@ from kafka_rebalance.reconcile.decide.leaving_brokers import leaving_brokers, no
 from kafka_rebalance.reconcile.state.assessment import LeavingBroker
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
-DRAINED, BEING_DRAINED = LeavingBroker("kafka/r", drained=True), LeavingBroker("kafka/r", drained=False)
+DRAINED, BEING_DRAINED = LeavingBroker("kafka/r", NOON), LeavingBroker("kafka/r")
 
 
-def rebalance(said="", **spec):
+def rebalance(said="", created=NOON, **spec):
     said = [{"type": "Drained", "status": said, "reason": "Drained", "message": "", "lastTransitionTime": NOON}]
     body = {
-        "metadata": {"name": "r", "namespace": "kafka", "uid": "u-1"},
+        "metadata": {"name": "r", "namespace": "kafka", "uid": "u-1", "creationTimestamp": created.isoformat()},
         "spec": {"kafka": {"bootstrapServers": "kafka:9092"}, "brokers": {"decommission": [2]}, **spec},
         "status": {"conditions": said if said[0]["status"] else []},
     }
@@ -72,6 +73,15 @@ class TestNotNamed:
 
     def test_any_other_one_does_not(self):
         assert not_named(rebalance(brokers={"include": [1, 3]}), {BrokerId(2): DRAINED}) == {2: DRAINED}
+
+    def test_one_that_was_created_after_the_broker_was_drained_does(self):
+        leaving = {BrokerId(2): DRAINED}
+        assert not_named(rebalance(brokers={}, created=NOON), leaving) == leaving
+        assert not not_named(rebalance(brokers={}, created=NOON + timedelta(seconds=1)), leaving)
+
+    def test_not_while_the_broker_is_being_drained(self):
+        leaving = {BrokerId(2): BEING_DRAINED}
+        assert not_named(rebalance(brokers={}, created=NOON + timedelta(seconds=1)), leaving) == leaving
 
 
 class TestToAvoid:
