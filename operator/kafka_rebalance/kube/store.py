@@ -269,12 +269,13 @@ class RunStore:
         finally:
             self.handovers += handed_over
 
-    async def doubt(self, run: Run) -> None:
-        """Record that the run may have started in another cluster. It is ``unproved`` until ``go_on``."""
-        self._doubted[run.uid] = run.run_id
+    async def doubt(self, run: Run, *, later: bool = False) -> None:
+        """Record that the run may have started elsewhere: ``unproved`` until ``go_on``, or for ``later`` owners."""
+        if not later:
+            self._doubted[run.uid] = run.run_id
         now = await self.load(run.uid)
         if now is not None and now.run_id == run.run_id:
-            await self.save(now.doubted)
+            await self.save(now.to_doubt_later if later else now.doubted)
 
     async def go_on(self, run: Run) -> None:
         """Save a run in doubt that is continued. With permission it is no longer ``unproved``."""

@@ -79,6 +79,7 @@ class Run:
     leads to before that, unless this one has sent something when it ends. ``disk_peak``: where disks are a load goal
     and the run has succeeded, the highest use of a broker at its end, in percent of its share; None: not measured.
     ``unproved``: another owner has got the cluster, and the run may have started at a server that only claimed its id.
+    ``was_unproved``: it was once, or a run was whose origins or cordons it has; the next owner doubts it again.
     ``owner``: whose connection its last plan was made with; None: not known, as of an earlier version. ``rested``: its
     connection was refused, it has come to rest since, and has sent nothing more: what moves now is moved by others.
     """
@@ -101,14 +102,20 @@ class Run:
     last_success: "Run | None" = None
     disk_peak: int | None = None
     unproved: bool = False
+    was_unproved: bool = False
     owner: Owner | None = None
     rested: bool = False
 
     @property
     def doubted(self) -> "Run":
         """The run as it is on record if it may have started in another cluster: ``unproved``, and without cordons."""
-        last = self.last_success and replace(self.last_success, cordoned=(), unproved=True)
-        return replace(self, cordoned=(), unproved=True, last_success=last)
+        last = self.last_success and replace(self.last_success, cordoned=(), unproved=True, was_unproved=True)
+        return replace(self, cordoned=(), unproved=True, was_unproved=True, last_success=last)
+
+    @property
+    def to_doubt_later(self) -> "Run":
+        """The run as it is on record if only the next owner of its cluster has to doubt it (``was_unproved``)."""
+        return replace(self, was_unproved=True, last_success=self.last_success and self.last_success.to_doubt_later)
 
     @property
     def to_undo(self) -> "Run":

@@ -19,7 +19,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.claimed_server import Claimed
 from kafka_rebalance.reconcile.act.cluster_ledgers import ClusterLedgers
 from kafka_rebalance.reconcile.act.cluster_work import Work
-from kafka_rebalance.reconcile.act.doubtful_runs import doubt_runs
+from kafka_rebalance.reconcile.act.doubtful_runs import doubt_runs, doubt_runs_again
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.retention import abandoned
 from kafka_rebalance.reconcile.decide.cluster_identity import (
@@ -127,6 +127,8 @@ class ClusterOwners:
                 continue
             if holder is None or not (holder.proved and (followed or server.servers <= holder.binding.servers)):
                 await doubt_runs(self._stores.runs, cluster_id, claimant.owner)
+            elif not holder.same:
+                await doubt_runs_again(self._stores.runs, cluster_id)
             await self._bindings.save(mine, most=most)
             return mine
 
@@ -135,9 +137,8 @@ class ClusterOwners:
     ) -> None:
         """Refuse a claimant that the owner on record outranks."""
         binding, standing, kept = holder.binding, holder.standing, work.keeps(claimant.owner, self._named_by)
-        sure = {"proved": holder.proved, "confirmed": holder.confirmed}
-        refusal = refusal_of_claim(claimant, binding, standing, work=kept, running=running and not work, **sure)
-        if refusal is None:
+        sure, running = {"proved": holder.proved, "confirmed": holder.confirmed}, running and not work
+        if (refusal := refusal_of_claim(claimant, binding, standing, work=kept, running=running, **sure)) is None:
             return
         if work and not holder.standing.named:
             raise self._left_behind(refusal, binding, work, server)

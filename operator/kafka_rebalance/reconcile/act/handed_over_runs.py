@@ -90,6 +90,7 @@ class HandedOverRuns:
         started = min((run.started_at for run in taken if run.started_at is not None), default=None)
         cordoned = tuple(sorted({*taken[0].cordoned, *await self.own_cordons(desired.uid)}))
         run = replace(run, started_at=started, last_success=None, cordoned=cordoned)
+        run = run.to_doubt_later if any(one.was_unproved for one in taken) else run
         await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
         await self._stores.origins.replace(desired.uid, run.run_id, ())  # a record, even if there are no origins
         await self._stores.origins.append(desired.uid, run.run_id, inherited.origins.values())

@@ -215,7 +215,8 @@ class Lifecycle(RunRecords):
             last_success = before.last_to_undo if same or run.started_at is None else None
             # The ledger has what a way back could not remove: a cordon that is there now may be of others.
             cordoned = before.cordoned if before.open or before.outcome is RunOutcome.SUCCEEDED else ()
-            run = replace(run, cordoned=cordoned, last_success=last_success)
+            was_unproved = run.was_unproved or before.was_unproved
+            run = replace(run, cordoned=cordoned, last_success=last_success, was_unproved=was_unproved)
         elif before is None and planned.inherited_from:
             run = replace(run, cordoned=await self._handed_over.own_cordons(uid))
         origins: Mapping[TopicPartition, Origin] = rebalance.record.origins if same else {}

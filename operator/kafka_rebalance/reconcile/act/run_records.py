@@ -110,9 +110,10 @@ class RunRecords(Problems):
         if rebalance.record.loaded_run is None:
             # With permission it continues, whichever server it started at. An inline connection leads anywhere.
             spec, namespace = rebalance.desired.spec, rebalance.desired.metadata.namespace
-            unproved = run.unproved and not owner_of(spec.kafka, namespace).connection
+            permitted = rebalance.refusal is None and owner_of(spec.kafka, namespace).connection
+            unproved = run.unproved and not permitted
             opened = await self._loaded(replace(run, unproved=unproved))
-            if run.unproved:
+            if run.unproved and rebalance.refusal is None:
                 await self._stores.runs.go_on(opened.run)
             self._held.note(rebalance.uid, opened.plan)
             rebalance.record = replace(rebalance.record, run=opened.run, loaded_run=opened, origins=opened.origins)

@@ -43,6 +43,11 @@ class EarlierWork:
         """Whether one of these runs may have started at a server that only claimed the id of the cluster."""
         return any(run.unproved for run in (*self.taken, self.begun) if run is not None)
 
+    @property
+    def was_unproved(self) -> bool:
+        """Whether one of these runs was ``unproved`` once."""
+        return any(run.was_unproved for run in (*self.taken, self.begun) if run is not None)
+
 
 async def earlier_work(
     uid: str, record: Record, stores: Stores, runs_to_take_over: Callable[[str], Awaitable[Sequence[Run]]]

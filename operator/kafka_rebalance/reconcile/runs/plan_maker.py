@@ -255,9 +255,8 @@ class PlanMaker:
         return replace(made, data_source=loads.source), spent, model
 
     def _run_of(self, draft: _DraftPlan, rebalance: Rebalance, spec: KafkaRebalanceSpec, now: datetime) -> Run:
-        """The run that is opened with the plan: the one that has begun, or a new one."""
-        begun, metadata = draft.work.begun, rebalance.desired.metadata
-        owner = owner_of(rebalance.desired.spec.kafka, metadata.namespace)
+        """The run that is opened with the plan: the one that has begun, or a new one, in as much doubt as these."""
+        begun, metadata, source = draft.work.begun, rebalance.desired.metadata, rebalance.desired.spec.kafka
         return Run(
             uid=rebalance.uid,
             namespace=metadata.namespace,
@@ -269,8 +268,9 @@ class PlanMaker:
             opened_at=begun.opened_at if begun else now,
             spent=draft.spent,
             started_at=begun.started_at if begun else self._clock.now() if draft.work.inherited else None,
-            unproved=draft.work.unproved and not owner.connection,  # origins of another cluster may be among its own
-            owner=owner,
+            unproved=draft.work.unproved and source.connection_ref is None,
+            was_unproved=draft.work.was_unproved,
+            owner=owner_of(source, metadata.namespace),
             rested=begun.rested if begun else False,
         )
 

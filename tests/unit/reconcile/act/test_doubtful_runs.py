@@ -12,7 +12,7 @@ from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.act.doubtful_runs import doubt_runs
+from kafka_rebalance.reconcile.act.doubtful_runs import doubt_runs, doubt_runs_again
 from kafka_rebalance.reconcile.act.handed_over_runs import HandedOverRuns
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.record import Stores
@@ -57,17 +57,39 @@ async def test_what_could_still_change_the_cluster_is_unproved(runs, more):
     [
         run(cluster_id="d", **SENT),
         run(owner=OTHER, **CLOSED),
+    ],
+    ids=["elsewhere", "sent nothing"],
+)
+async def test_other_runs_stay_as_they_are(runs, other):
+    await runs.save(other)
+    await doubt_runs(runs, "c", OWNER)
+    assert await runs.load("u") == other
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
         run(owner=OWNER, **SENT, **CLOSED),
         run(owner=Owner("k", "staging"), **SENT, **CLOSED),
         run(**SENT, **CLOSED),
     ],
-    ids=["elsewhere", "sent nothing", "the same owner", "of a KafkaConnection", "an earlier version"],
+    ids=["the same owner", "of a KafkaConnection", "an earlier version"],
 )
-async def test_other_runs_stay_as_they_are(runs, other):
-    """The KafkaConnection was deleted and created again, for example: what it has moved can be undone."""
-    await runs.save(other)
+async def test_what_has_ended_can_be_undone_until_there_is_another_owner(runs, ended):
+    """The KafkaConnection was deleted and created again, for example. What an undo opens is doubted by the next one."""
+    await runs.save(ended)
     await doubt_runs(runs, "c", OWNER)
-    assert await runs.load("u") == other
+    assert await runs.load("u") == replace(ended, was_unproved=True)
+    await runs.save(replace(ended, was_unproved=True, closed_at=None, outcome=None, undo=True, cordoned=(BrokerId(1),)))
+    await doubt_runs_again(runs, "c")
+    found = await runs.load("u")
+    assert (found.unproved, found.cordoned) == (True, ())
+
+
+async def test_what_was_never_in_doubt_goes_on_with_the_next_owner(runs):
+    await runs.save(run(owner=OWNER, **SENT))
+    await doubt_runs_again(runs, "c")
+    assert await runs.load("u") == run(owner=OWNER, **SENT)
 
 
 async def test_what_was_read_before_does_not_prove_it_again(runs):
