@@ -268,16 +268,16 @@ class Sending:
         """Read again the partitions whose orders were chosen on an older reading, and keep all orders still meant.
 
         Only what moves is read in every round: the others may have been changed since the older reading. So may
-        min.insync.replicas, which is read once a minute: it is read again before a null drops replicas in sync. The
-        start of the run is recorded before its first order is sent; without that record, and for a resource that is
-        gone by now, there are no orders.
+        min.insync.replicas, which is read once a minute: it is read again before a null, which may drop replicas in
+        sync. The start of the run is recorded before its first order is sent; without that record, and for a resource
+        that is gone by now, there are no orders.
         """
         stale = {tp for found in orders.values() for tp in named_by(found)} - look.fresh
         before, confirmed = {r.uid: r.assessment.statuses.by_partition for r in running}, {}
+        if cancelled := {tp for found in orders.values() for tp in found.cancels}:
+            look = await self._observer.read_min_insync(look, {tp.topic for tp in cancelled})
+            stale |= cancelled  # the in-sync replicas may have changed while it was read
         look = await self._look_again(running, stale, look)
-        if bare := _losing_in_sync(orders.values(), look.observation.cluster):
-            look = await self._observer.read_min_insync(look, bare)
-            look = await self._look_again(running, (), look)
         for rebalance in self._turns.of("start", self._served(r for r in running if r.uid in orders)):
             now = rebalance.assessment.statuses.by_partition
             meant = unchanged_orders(orders[rebalance.uid], before[rebalance.uid], now)
@@ -315,9 +315,3 @@ class Sending:
             throttle = extended.findings[rebalance.uid]
             rebalance.assessment = replace(rebalance.assessment, throttle=throttle, list_full=full)
         return extended.uncovered
-
-
-def _losing_in_sync(orders: Iterable[Orders], cluster: ClusterState) -> set[str]:
-    """The topics of the partitions in which a null drops replicas that are in sync."""
-    cancelled = (cluster.partitions.get(tp) for found in orders for tp in found.cancels)
-    return {state.tp.topic for state in cancelled if state is not None and state.isr.intersection(state.adding)}
