@@ -168,3 +168,57 @@ async def test_nothing_is_sent_before_its_end_is_on_record(resting):
     resting.real.failing.clear()
     await resting.until(lambda: not rested(resting))
     assert not [tp for tp, _ in resting.real.altered[len(orders) :] if tp == "orders-0"]
+
+
+def permitted_again(world):
+    world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"names": ["a", "k"]})
+
+
+async def test_a_topic_that_kafka_hides_keeps_it_at_rest(resting):
+    """The topic may be what others move. The status says which topic may not be described."""
+    await moved_back_by_others(resting)
+    orders = list(resting.real.altered)
+    resting.real.hidden.add("orders")
+    permitted_again(resting)
+    await rounds_later(resting)
+    assert rested(resting)
+    assert resting.state("a") == "TopicForbidden"
+    assert "describe orders" in resting.condition("a", "Ready")["message"]
+    resting.real.hidden.clear()
+    await resting.until(lambda: not rested(resting))
+    await resting.deleted("a")
+    assert not [tp for tp, _ in resting.real.altered[len(orders) :] if tp == "orders-0"]
+    assert "orders-0" in resting.real.flying
+
+
+async def test_a_deletion_that_changes_nothing_does_not_wait_for_a_hidden_topic(resting):
+    await moved_back_by_others(resting)
+    orders = list(resting.real.altered)
+    resting.real.hidden.add("orders")
+    permitted_again(resting)
+    await rounds_later(resting)
+    resting.edit(REBALANCES, "a", "r", deletionPolicy="Abandon")
+    await resting.deleted("a")
+    assert resting.real.altered == orders
+    assert resting.real.flying == {"orders-0"}
+
+
+async def test_a_topic_that_one_reading_left_out_is_read_by_name(resting):
+    await moved_back_by_others(resting)
+    orders = list(resting.real.altered)
+    resting.real.unseen.add("orders")
+    permitted_again(resting)
+    await resting.until(lambda: not rested(resting))
+    resting.real.unseen.clear()
+    await resting.deleted("a")
+    assert not [tp for tp, _ in resting.real.altered[len(orders) :] if tp == "orders-0"]
+
+
+async def test_a_topic_is_deleted_only_if_several_readings_lack_it(resting):
+    """The broker that was asked may lag."""
+    resting.real.states = {tp: state for tp, state in resting.real.states.items() if tp.topic != "orders"}
+    permitted_again(resting)
+    await rounds_later(resting)
+    assert rested(resting)
+    assert resting.state("a") == "MetadataMissing"
+    await resting.until(lambda: not rested(resting))

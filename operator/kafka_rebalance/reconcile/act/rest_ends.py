@@ -1,20 +1,19 @@
 """Ends the rests of runs that may go on, because their namespace is permitted again."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from weakref import WeakKeyDictionary
 
 from kafka_rebalance.clock import Clock
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.execution.log_dir_moves import LogDirReading
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
-from kafka_rebalance.model.topology import ReplicaKey
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.turns import Turns
-from kafka_rebalance.reconcile.decide.rests import moved_by_others, replicas_with_log_dirs
+from kafka_rebalance.reconcile.decide.rests import NeededReadings, moved_by_others, needed_readings
 from kafka_rebalance.reconcile.observe.log_dir_reader import LogDirReader
-from kafka_rebalance.reconcile.observe.observer import Observer
-from kafka_rebalance.reconcile.state.pauses import with_pauses
+from kafka_rebalance.reconcile.observe.observer import GONE_AFTER_READINGS, Observer
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.round_thread import computed
 
@@ -31,11 +30,14 @@ class RestEnds:
     ) -> None:
         self._lifecycle, self._observer, self._turns, self._clock = lifecycle, observer, turns, clock
         self._admin = admin
+        self._absent = WeakKeyDictionary[Rebalance, dict[str, int]]()
+        """For each run, in how many successive readings its topics did not exist."""
 
     async def end(self, rebalances: Iterable[Rebalance], info: ClusterInfo) -> None:
         """Record what others move now, then that the runs go on. Without that record, a run sends nothing.
 
-        Everything is read for that: a reading from the time of the rest does not show what moves now.
+        Everything is read for that: a reading from the time of the rest does not show what moves now. A topic that
+        Kafka hides may be what others move. A deletion that changes nothing in Kafka does not come here.
         """
         now = self._clock.monotonic()
         ending = [rebalance for rebalance in rebalances if rebalance.rest_ends and not rebalance.memory.blocked(now)]
@@ -43,22 +45,34 @@ class RestEnds:
             return
         self._observer.expire()
         partitions = await self._observer.everything()
-        keys = set[ReplicaKey]()
-        async for rebalance in with_pauses(ending):
-            keys |= replicas_with_log_dirs(rebalance)
-        log_dirs = await LogDirReader(self._admin, self._clock).read(keys) or LogDirReading()
+        many = sum(1 + len(rebalance.record.origins) for rebalance in ending) >= _MANY
+        needed = await computed(needed_readings, ending, partitions, many=many)
+        await self._observer.describe(needed.absent)
+        log_dirs = await LogDirReader(self._admin, self._clock).read(needed.replicas) or LogDirReading()
 
         for rebalance in self._turns.of(_STAGE, ending):
             await asyncio.sleep(0)  # each is a slice of its own
             async with self._lifecycle.problems_of(rebalance, _STAGE):
-                self._refuse_unread(rebalance, log_dirs, info)
                 many = len(rebalance.record.origins) >= _MANY
+                its = await computed(needed_readings, (rebalance,), partitions, many=many)
+                self._refuse_unread(its, log_dirs, info)
+                self._refuse_absent(rebalance, frozenset([tp.topic for tp in its.absent]))
                 theirs = await computed(moved_by_others, rebalance, partitions, log_dirs, many=many)
                 await self._lifecycle.end_rest(rebalance, theirs)
 
-    def _refuse_unread(self, rebalance: Rebalance, log_dirs: LogDirReading, info: ClusterInfo) -> None:
-        if unread := self._observer.unread & {tp.topic for tp in rebalance.record.origins}:
+    def _refuse_unread(self, needed: NeededReadings, log_dirs: LogDirReading, info: ClusterInfo) -> None:
+        if denied := self._observer.undescribed.keys() & needed.topics:
+            why = self._observer.undescribed[min(denied)]
+            raise Permanent(Reason.TOPIC_FORBIDDEN, f"{why}; the run waits, as others may be moving the topic")
+        if unread := self._observer.unread & needed.topics:
             raise Transient(Reason.METADATA_MISSING, f"topic {min(unread)} cannot be read", 5.0)
-        brokers = {broker for _, broker in replicas_with_log_dirs(rebalance)}
-        if unknown := brokers & info.brokers.keys() - log_dirs.brokers:
+        if unknown := needed.brokers & info.brokers.keys() - log_dirs.brokers:
             raise Transient(Reason.LOG_DIRS_UNKNOWN, f"broker {min(unknown)} does not describe its log dirs", 5.0)
+
+    def _refuse_absent(self, rebalance: Rebalance, topics: Collection[str]) -> None:
+        """Refuse to go on without these topics, which do not exist, before several readings have shown that."""
+        before = self._absent.get(rebalance, {})
+        self._absent[rebalance] = now = {topic: before.get(topic, 0) + 1 for topic in topics}
+        if missing := [topic for topic, readings in now.items() if readings < GONE_AFTER_READINGS]:
+            raise Transient(Reason.METADATA_MISSING, f"no broker reported topic {min(missing)}", 5.0)
+        del self._absent[rebalance]

@@ -2,13 +2,39 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kafka_rebalance.execution.log_dir_moves import LogDirReading
 from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, TopicPartition
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.record import LoadedRun, on_record
+
+
+@dataclass(frozen=True, slots=True)
+class NeededReadings:
+    """What has to be read before rests end. ``absent``: partitions that the last reading of everything lacks."""
+
+    topics: frozenset[str]
+    absent: frozenset[TopicPartition]
+    replicas: frozenset[ReplicaKey]
+    brokers: frozenset[BrokerId]
+
+
+def needed_readings(
+    rebalances: Iterable[RebalanceView], partitions: Mapping[TopicPartition, PartitionState]
+) -> NeededReadings:
+    """The topics and partitions of the origins of these runs, and the replicas that they may have moved on a broker."""
+    origins, replicas = set[TopicPartition](), set[ReplicaKey]()
+    for rebalance in rebalances:
+        origins |= rebalance.record.origins.keys()
+        replicas |= replicas_with_log_dirs(rebalance)
+    return NeededReadings(
+        topics=frozenset([tp.topic for tp in origins]),
+        absent=frozenset([tp for tp in origins if tp not in partitions]),
+        replicas=frozenset(replicas),
+        brokers=frozenset([broker for _, broker in replicas]),
+    )
 
 
 def replicas_with_log_dirs(rebalance: RebalanceView) -> set[ReplicaKey]:

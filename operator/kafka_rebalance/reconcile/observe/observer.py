@@ -34,7 +34,7 @@ _MANY_DESCRIBED = 2_000
 """If the topics that move have this many partitions, those in flight are not described in each round."""
 _DESCRIBED_PER_SECOND = 10_000
 _DESCRIBED_SECONDS_AT_MOST = 5.0
-_GONE_AFTER_READINGS = 5
+GONE_AFTER_READINGS = 5
 """A single "unknown topic" is no proof of deletion: a broker may lag."""
 
 
@@ -115,6 +115,11 @@ class Observer:
     def unread(self) -> AbstractSet[str]:
         """Topics whose last reading failed."""
         return self._unread
+
+    @property
+    def undescribed(self) -> Mapping[str, str]:
+        """Topics that we may not describe, and how Kafka said so. It says so of topics that are read by name."""
+        return self._undescribed
 
     @property
     def on_disks(self) -> DiskReading:
@@ -215,7 +220,7 @@ class Observer:
             tp: count for tp, count in self._absent.items() if not again and tp not in fresh
         }
         await self.read_sizes({**(others or {}), **{tp: known[tp] for tp in moving if tp in known}}, info)
-        gone = frozenset(tp for tp, count in self._absent.items() if count >= _GONE_AFTER_READINGS)
+        gone = frozenset(tp for tp, count in self._absent.items() if count >= GONE_AFTER_READINGS)
         observation = Observation(
             ClusterState(info.cluster_id, info.brokers, known, info.version),
             min_insync,
@@ -225,6 +230,11 @@ class Observer:
         )
         changed, self._changed = self._changed | gone if gone else self._changed, set()
         return Look(observation, self._numbered(changed), frozenset(fresh), listed=listed)
+
+    async def describe(self, tps: Collection[TopicPartition]) -> None:
+        """Read the topics of these partitions by name: a reading of everything lacks those that Kafka hides."""
+        read, _ = await self._read_topics_of(tps, None)
+        self._changed |= read
 
     async def look_again(self, look: Look, tps: Collection[TopicPartition]) -> Look:
         """Read the topics of these partitions now. The partitions of the look are updated in place."""

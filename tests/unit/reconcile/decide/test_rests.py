@@ -12,7 +12,7 @@ from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPar
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.rests import moved_by_others, replicas_with_log_dirs, takes_part
+from kafka_rebalance.reconcile.decide.rests import moved_by_others, needed_readings, replicas_with_log_dirs, takes_part
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
 
@@ -78,6 +78,19 @@ class TestReplicasWithLogDirs:
 
     def test_those_of_the_plan_where_an_earlier_version_recorded_none(self):
         assert replicas_with_log_dirs(resting(row(None))) == {(TP, 1), (TP, 2)}
+
+
+class TestNeededReadings:
+    def test_those_of_all_runs(self):
+        needed = needed_readings([resting(row(DIRS[:1])), resting(row(DIRS[1:]))], now(1, 2))
+        assert needed.topics == {"t"}
+        assert needed.replicas == {(TP, 1), (TP, 2)}
+        assert needed.brokers == {1, 2}
+        assert not needed.absent
+
+    def test_origins_that_the_reading_lacks(self):
+        """It lacks the topics that Kafka hides, without an error."""
+        assert needed_readings([resting(row())], {}).absent == {TP}
 
 
 class TestTakesPart:
