@@ -115,7 +115,7 @@ class Rounds:
         info = await self._prepare_all(rebalances)
         await self._look_at_permissions(rebalances)
         await self._rest_ends.end(rebalances, info)
-        self._sending.note_leaving(rebalances)
+        await self._sending.note_leaving(rebalances)
         await self._plan(rebalances, info)
         running = [r for r in rebalances if takes_part(r, self._clock.monotonic())]
         members = ClusterState(self._cluster_id, info.brokers, version=info.version)

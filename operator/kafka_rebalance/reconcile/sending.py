@@ -7,14 +7,14 @@ partitions are in flight, some rounds send no copies (``decide.copy_pace``).
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
-from kafka_rebalance.model.topology import ClusterState, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cordoning import Cordons
 from kafka_rebalance.reconcile.act.judges import MANY, Judges, moves_many_in_dirs
@@ -24,7 +24,7 @@ from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.copy_pace import LastCopies
 from kafka_rebalance.reconcile.decide.direction import direction_of
-from kafka_rebalance.reconcile.decide.leaving_brokers import drained_at, filled_again, leaving_brokers, not_named
+from kafka_rebalance.reconcile.decide.leaving_brokers import Drains, drain_of, filled_again, filling, leaving_brokers
 from kafka_rebalance.reconcile.decide.replanning import lost_and_all, replanning_for_drains, replanning_for_drift
 from kafka_rebalance.reconcile.decide.step_orders import (
     choice_for,
@@ -35,6 +35,7 @@ from kafka_rebalance.reconcile.decide.step_orders import (
     unchanged_orders,
 )
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
+from kafka_rebalance.reconcile.state.assessment import LeavingBroker
 from kafka_rebalance.reconcile.state.pauses import with_pauses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served, opened_of
 from kafka_rebalance.reconcile.state.record import Stores
@@ -78,15 +79,29 @@ class Sending:
         self._last_copies: LastCopies | None = None
         self._drained: list[Rebalance] = []
         """Those that have ended and say that their brokers are drained, as of the beginning of the round."""
+        self._drains: Drains = []
+        self._leaving: Mapping[BrokerId, LeavingBroker] = {}
 
-    def note_leaving(self, rebalances: Collection[Rebalance]) -> None:
-        """Note for each which brokers others empty, before anything is planned or sent."""
-        leaving = leaving_brokers(rebalances)
-        self._drained = [r for r in rebalances if r.record.open_run is None and drained_at(r) is not None]
-        for rebalance in rebalances:
-            found = not_named(rebalance, leaving)
-            if found != rebalance.assessment.leaving:
-                rebalance.assessment = replace(rebalance.assessment, leaving=found)
+    async def note_leaving(self, rebalances: Collection[Rebalance]) -> None:
+        """Note which brokers rebalances empty, before anything is planned or sent.
+
+        A namespace may drain hundreds of thousands of brokers that its server claims: all rebalances share one mapping,
+        which is made again only after a change.
+        """
+        drains, drained = list[tuple[Sequence[int], LeavingBroker]](), list[Rebalance]()
+        async for rebalance in with_pauses(rebalances):
+            if (row := drain_of(rebalance)) is None:
+                continue
+            drains.append((rebalance.desired.spec.brokers.decommission, row))
+            if row.drained is not None and rebalance.record.open_run is None:
+                drained.append(rebalance)
+        self._drained = drained
+        if drains != self._drains:
+            many = sum(len(brokers) for brokers, _ in drains) >= MANY
+            self._drains, self._leaving = drains, await computed(leaving_brokers, drains, many=many)
+        async for rebalance in with_pauses(rebalances):
+            if rebalance.assessment.leaving is not self._leaving:
+                rebalance.assessment = replace(rebalance.assessment, leaving=self._leaving)
 
     def judge(self, rebalance: Rebalance, look: Look) -> None:
         """Judge the partitions, and plan again if others have made the plan void, or empty a broker of it."""
@@ -293,8 +308,9 @@ class Sending:
 
     def _note_filled(self, running: list[Rebalance]) -> None:
         """Note that brokers are not drained any more if replicas are about to be sent there."""
-        for rebalance in self._drained:
-            if (drain := filled_again(rebalance, running)) is not None:
+        fill = filling(running) if self._drained else {}
+        for rebalance in self._drained if fill else ():
+            if (drain := filled_again(rebalance, fill)) is not None:
                 rebalance.assessment = replace(rebalance.assessment, drain=drain)
 
     def _served(self, rebalances: Iterable[Rebalance]) -> list[Rebalance]:

@@ -20,8 +20,9 @@ from kafka_rebalance.api.v1alpha1 import (
     parse_throttle,
 )
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.reconcile import rounds
+from kafka_rebalance.reconcile import rounds, sending
 from kafka_rebalance.reconcile.act import cordoning, judges, plan_order, resources
+from kafka_rebalance.reconcile.state.assessment import LeavingBroker
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.throttle import (
     cluster_throttle,
@@ -167,6 +168,38 @@ class TestPauses:
         await steps.of(operator.engine.tick())
         assert steps.done.count("status") == MANY
         assert max(map(len, steps.slices_of("status"))) == 1
+
+
+class TestLeavingBrokers:
+    """A user may create thousands of resources that drain brokers, which the server of an inline connection claims."""
+
+    async def drained_operator(self):
+        operator = operator_with(MANY, brokers={"decommission": [4]})
+        operator.kafka.slow = set()
+        await operator.until_true(lambda: len(self.noted(operator)[0]) == 1)
+        return operator
+
+    def noted(self, operator):
+        return [r.assessment.leaving for r in operator.engine.rebalances.values()]
+
+    async def test_all_rebalances_share_what_is_noted(self):
+        """It is noted again only after a change."""
+        operator = await self.drained_operator()
+        before = self.noted(operator)
+        assert len({id(leaving) for leaving in before}) == 1
+        await operator.round()
+        assert all(leaving is before[0] for leaving in self.noted(operator))
+
+    async def test_they_are_noted_in_slices(self, steps):
+        operator = await self.drained_operator()
+        steps.note(sending, "drain_of", "drain")
+        steps.note(sending, "replace", "change")
+        steps.note(LeavingBroker, "__eq__", "comparison")
+        await steps.of(operator.engine.tick())
+        assert steps.done.count("drain") == MANY
+        assert steps.done.count("comparison") <= MANY
+        assert max(map(len, steps.slices_of("drain"))) <= 20
+        assert "change" not in steps.done
 
 
 class Counted(dict):

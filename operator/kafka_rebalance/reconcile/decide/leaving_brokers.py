@@ -4,7 +4,8 @@ A drained broker is about to be stopped. All of this is known from resources, th
 runs, so a restart does not change it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
@@ -12,18 +13,26 @@ from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.state.assessment import Drain, LeavingBroker
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+from kafka_rebalance.units import few
+
+Drains = Sequence[tuple[Sequence[int], LeavingBroker]]
+"""Brokers that rebalances empty. The later entry counts for a broker that is in two of them."""
 
 
-def leaving_brokers(rebalances: Iterable[RebalanceView]) -> dict[BrokerId, LeavingBroker]:
-    """The brokers that the rebalances have drained, and those that they are draining."""
-    drained, being_drained = dict[BrokerId, LeavingBroker](), dict[BrokerId, LeavingBroker]()
-    for rebalance in rebalances:
-        leaving, name = map(BrokerId, rebalance.desired.spec.brokers.decommission), rebalance.desired.name
-        if (at := drained_at(rebalance)) is not None:
-            drained |= dict.fromkeys(leaving, LeavingBroker(name, at))
-        elif _is_draining(rebalance):
-            being_drained |= dict.fromkeys(leaving, LeavingBroker(name))
-    return drained | being_drained
+def drain_of(rebalance: RebalanceView) -> LeavingBroker | None:
+    """Whether the rebalance has drained the brokers that its spec names, or is draining them; None: neither."""
+    name = rebalance.desired.name
+    if (at := drained_at(rebalance)) is not None:
+        return LeavingBroker(name, at)
+    return LeavingBroker(name) if _is_draining(rebalance) else None
+
+
+def leaving_brokers(drains: Drains) -> dict[BrokerId, LeavingBroker]:
+    """All brokers that rebalances empty. That a broker is being drained counts for more than that it was."""
+    found = dict[BrokerId, LeavingBroker]()
+    for brokers, row in sorted(drains, key=lambda drain: drain[1].drained is None):
+        found.update(dict.fromkeys(map(BrokerId, brokers), row))
+    return found
 
 
 def drained_at(rebalance: RebalanceView) -> datetime | None:
@@ -51,13 +60,14 @@ def _goes_by_its_spec(rebalance: RebalanceView) -> bool:
     return run is not None and not run.undo and run.planning_hash == rebalance.desired.planning_hash
 
 
-def not_named(rebalance: RebalanceView, leaving: Mapping[BrokerId, LeavingBroker]) -> dict[BrokerId, LeavingBroker]:
-    """Those that the spec, as far as it is known, does not name.
+def not_named(rebalance: RebalanceView, brokers: Iterable[BrokerId]) -> dict[BrokerId, LeavingBroker]:
+    """Those of these brokers that leave, and that the spec, as far as it is known, does not name.
 
     One that names a broker, or gives the lists, may fill it all the same, and so may one that was created after the
     broker was drained: it is a newer order.
     """
     spec, created = rebalance.desired.spec, rebalance.desired.metadata.creation_timestamp
+    leaving = rebalance.assessment.leaving
     if not leaving or spec.assignment is not None or rebalance.desired.never_read:
         return {}
     named = {*spec.brokers.include, *spec.brokers.decommission}
@@ -65,7 +75,8 @@ def not_named(rebalance: RebalanceView, leaving: Mapping[BrokerId, LeavingBroker
     def is_older(drained: datetime | None) -> bool:
         return drained is None or created is None or created <= drained
 
-    return {broker: row for broker, row in leaving.items() if broker not in named and is_older(row.drained)}
+    found = {broker: leaving[broker] for broker in brokers if broker in leaving and broker not in named}
+    return {broker: row for broker, row in found.items() if is_older(row.drained)}
 
 
 def to_avoid(
@@ -84,16 +95,31 @@ def to_avoid(
     return leaving.keys() - (drained - empty)
 
 
-def filled_again(rebalance: RebalanceView, others: Iterable[RebalanceView]) -> Drain | None:
-    """What is to be said of the brokers that it has drained if one of the ``others`` sends replicas there now."""
-    leaving = frozenset(map(BrokerId, rebalance.desired.spec.brokers.decommission))
-    for other in others:
-        sent, run, direction = other.assessment.sent, other.record.loaded_run, other.assessment.judgement.direction
-        if other is rebalance or run is None or not sent or direction is Direction.REVERT:
+def filling(rebalances: Iterable[RebalanceView]) -> dict[BrokerId, dict[str, str]]:
+    """By broker, the uid and the name of those of these rebalances that send replicas there now.
+
+    A partition whose first order Kafka has refused may be given up by now: then it has no goal.
+    """
+    found: defaultdict[BrokerId, dict[str, str]] = defaultdict(dict)
+    for rebalance in rebalances:
+        sent, run = rebalance.assessment.sent, rebalance.record.loaded_run
+        direction = rebalance.assessment.judgement.direction
+        if run is None or not sent or direction is Direction.REVERT:
             continue
         goals = run.goals if direction is Direction.FORWARD else run.starts
-        filled = {broker for tp in sent for broker in leaving.intersection(goals[tp])}
-        if filled:
-            names = ", ".join(str(broker) for broker in sorted(filled))
-            return Drain(leaving, empty=False, message=f"{other.desired.name} moves replicas to brokers {names} again")
+        for broker in {broker for tp in sent for broker in goals.get(tp, ())}:
+            found[broker][rebalance.desired.uid] = rebalance.desired.name
+    return dict(found)
+
+
+def filled_again(rebalance: RebalanceView, fill: Mapping[BrokerId, Mapping[str, str]]) -> Drain | None:
+    """What is to be said of the brokers that it has drained if others ``fill`` one of them now (see ``filling``)."""
+    leaving = frozenset(map(BrokerId, rebalance.desired.spec.brokers.decommission))
+    filled = sorted(leaving & fill.keys())
+    for broker in filled:
+        other = next((uid for uid in fill[broker] if uid != rebalance.desired.uid), None)
+        if other is not None:
+            names = few([at for at in filled if other in fill[at]], 10)
+            by = fill[broker][other]
+            return Drain(leaving, empty=False, message=f"{by} moves replicas to brokers {names} again")
     return None

@@ -10,7 +10,7 @@ from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep
-from kafka_rebalance.reconcile.decide.leaving_brokers import to_avoid
+from kafka_rebalance.reconcile.decide.leaving_brokers import not_named, to_avoid
 from kafka_rebalance.reconcile.state.assessment import Replanning
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
@@ -58,8 +58,8 @@ def replanning_for_drains(
     A plan that was made before another rebalance began to empty a broker must not fill that broker. The new plan leaves
     out the same brokers (``to_avoid``), so it is not put aside for them.
     """
-    before, leaving, run = rebalance.assessment.replanning, rebalance.assessment.leaving, rebalance.record.loaded_run
-    if before is not None or not leaving or run is None:
+    before, run = rebalance.assessment.replanning, rebalance.record.loaded_run
+    if before is not None or run is None:
         return before
     if rebalance.assessment.judgement.direction is not Direction.FORWARD:
         return before
@@ -69,7 +69,7 @@ def replanning_for_drains(
         copied = (tp for tp in run.led_to(broker) if tp in partitions and tp not in skipped)
         return any(broker not in partitions[tp].replicas or broker in partitions[tp].adding for tp in copied)
 
-    concerned = {broker: row for broker, row in leaving.items() if filled(broker)}
+    concerned = {broker: row for broker, row in not_named(rebalance, run.known).items() if filled(broker)}
     return Replanning(Reason.DRAINED) if to_avoid(concerned, partitions) else before
 
 

@@ -1,7 +1,9 @@
 """The conditions of a KafkaRebalance: a pure function of the rebalance and the cluster as just seen."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import NamedTuple
 
 from kafka_rebalance.api.conditions import ConditionType, ReadySummary, remove_condition, set_condition, summarise, warn
@@ -14,12 +16,16 @@ from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import BrokerId, ClusterState
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
+from kafka_rebalance.reconcile.decide.leaving_brokers import not_named
 from kafka_rebalance.reconcile.decide.replanning import already_done
 from kafka_rebalance.reconcile.report.override_report import with_overrides
 from kafka_rebalance.reconcile.report.ready_state import ready_of
 from kafka_rebalance.reconcile.state.assessment import LeavingBroker, ThrottleFindings
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
-from kafka_rebalance.units import format_rate
+from kafka_rebalance.units import few, format_rate
+
+_NAMED = 3
+"""Other rebalances that empty brokers, in one status."""
 
 
 class _Finding(NamedTuple):
@@ -47,7 +53,7 @@ def conditions_of(
     summary, reason, message = ready_of(rebalance, problem)
     conditions = summarise(before, summary, reason, message, generation=generation, now=now)
     if opened is not None or desired.status.plan is None:
-        conditions = warn(conditions, _warnings(rebalance), generation=generation, now=now)
+        conditions = warn(conditions, _warnings(rebalance, cluster), generation=generation, now=now)
     overrides, problems = desired.overrides, desired.override_problems
     conditions = with_overrides(conditions, overrides, problems, generation=generation, now=now)
     waits = assessment.step_block is not None and at_rest(rebalance)
@@ -70,20 +76,35 @@ def conditions_of(
     return conditions
 
 
-def _warnings(rebalance: RebalanceView) -> Sequence[tuple[str, str]]:
+def _warnings(rebalance: RebalanceView, cluster: ClusterState) -> Sequence[tuple[str, str]]:
     """Reasons and messages of SpecWarning."""
     opened, warnings = rebalance.record.loaded_run, rebalance_warnings(rebalance.desired.spec)
     if opened is not None:
         warnings += [(Reason.PATTERN_MATCHES_NOTHING, text) for text in opened.plan.unmatched]
         warnings += [(Reason.FEW_BROKERS_IN_RACK, text) for text in opened.plan.crowded]
-        warnings += [(Reason.BROKER_LEAVES, _stays_empty(*row)) for row in rebalance.assessment.leaving.items()]
+        left_empty = _left_empty(not_named(rebalance, cluster.brokers))
+        warnings += [(Reason.BROKER_LEAVES, text) for text in left_empty]
     return warnings
 
 
-def _stays_empty(broker: BrokerId, row: LeavingBroker) -> str:
-    does = "has drained broker {}: as long as it is empty, it" if row.drained else "drains broker {}: it"
-    use = f"To use it, list it in spec.brokers.include, or delete {row.by}"
-    return f"{row.by} {does.format(broker)} gets no replicas. {use}"
+def _left_empty(leaving: Mapping[BrokerId, LeavingBroker]) -> list[str]:
+    """A sentence for each of the first few rebalances that empty brokers, and how many brokers others empty."""
+    by_rebalance: defaultdict[LeavingBroker, list[BrokerId]] = defaultdict(list)
+    for broker in sorted(leaving):
+        by_rebalance[leaving[broker]].append(broker)
+    found = [_stay_empty(brokers, row) for row, brokers in islice(by_rebalance.items(), _NAMED)]
+    if more := sum(map(len, islice(by_rebalance.values(), _NAMED, None))):
+        found.append(f"{more} more brokers that other rebalances empty or have drained get no replicas")
+    return found
+
+
+def _stay_empty(brokers: Sequence[BrokerId], row: LeavingBroker) -> str:
+    one = len(brokers) == 1
+    names, they = (f"broker {brokers[0]}", "it gets") if one else (f"brokers {few(brokers)}", "they get")
+    empty = "as long as it is empty, it gets" if one else "those that are empty get"
+    does = f"has drained {names}: {empty}" if row.drained else f"drains {names}: {they}"
+    them = "it" if one else "them"
+    return f"{row.by} {does} no replicas. To use {them}, list {them} in spec.brokers.include, or delete {row.by}"
 
 
 def _version(cluster: ClusterState) -> _Findings:

@@ -34,7 +34,7 @@ from kafka_rebalance.reconcile.decide.budget_used import spent_by
 from kafka_rebalance.reconcile.decide.cluster_ownership import owner_of
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
-from kafka_rebalance.reconcile.decide.leaving_brokers import to_avoid
+from kafka_rebalance.reconcile.decide.leaving_brokers import not_named, to_avoid
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, continued_copies, copies_of
 from kafka_rebalance.reconcile.decide.teardown import as_rolled_back, moved_back
 from kafka_rebalance.reconcile.observe.cluster_readings import known_ones
@@ -248,7 +248,7 @@ class PlanMaker:
         min_insync = await self._min_insync(spec, selected)
         capacities = broker_capacities(self._capacity(), info.brokers, basis.dirs)
         spent = await off_the_loop(spent_by, work.begun, work.sent, partitions)
-        avoided = await off_the_loop(to_avoid, rebalance.assessment.leaving, partitions)
+        avoided = await off_the_loop(to_avoid, not_named(rebalance, info.brokers), partitions)
         inputs = PlanInputs(lists, min_insync, spent, capacities, basis.pinned, avoided)
         # The turn is not held while the cluster is read: its servers could delay those of other namespaces.
         made = await make_plan(spec, info, selected, loads, inputs, self._turns, rebalance.desired.metadata.namespace)

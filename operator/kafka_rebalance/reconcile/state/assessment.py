@@ -199,7 +199,7 @@ class Assessment:
     ``at_limit``: by the limit of the rate named; ``doubted``: until a reading shows their last call, or Kafka cannot
     execute it any more. ``refused``: in the last round, and then as long as nothing is sent because of it.
     ``log_dirs``: the replicas that move between log dirs; ``dir_full``: those held back only by a full log dir.
-    ``leaving``: the brokers that others empty and the spec does not name.
+    ``leaving``: the brokers that rebalances of the cluster empty, one mapping for all of them.
     ``full_successor``: would continue instead of a rollback, but has taken over as many runs as it may.
     """
 

@@ -2,15 +2,25 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from tests.fakes.found_by_rounds import recorded
 from tests.fakes.stopped_clock import NOON
 
+from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
-from kafka_rebalance.reconcile.decide.leaving_brokers import leaving_brokers, not_named, to_avoid
-from kafka_rebalance.reconcile.state.assessment import LeavingBroker
+from kafka_rebalance.reconcile.decide.leaving_brokers import (
+    drain_of,
+    filled_again,
+    filling,
+    leaving_brokers,
+    not_named,
+    to_avoid,
+)
+from kafka_rebalance.reconcile.state.assessment import Assessment, LeavingBroker
+from kafka_rebalance.reconcile.state.judgement import Judgement
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 DRAINED, BEING_DRAINED = LeavingBroker("kafka/r", NOON), LeavingBroker("kafka/r")
@@ -31,6 +41,19 @@ def with_run(mine, **run):
     return recorded(mine, run=replace(found, **run), was_read=True)
 
 
+def leaving(*rebalances):
+    """What these rebalances empty, as the engine notes it."""
+    rows = [(r.desired.spec.brokers.decommission, drain_of(r)) for r in rebalances]
+    return leaving_brokers([(brokers, row) for brokers, row in rows if row is not None])
+
+
+def beside(row, **spec):
+    """A rebalance beside another one that empties broker 2."""
+    mine = rebalance(**spec)
+    mine.assessment = replace(mine.assessment, leaving={BrokerId(2): row})
+    return mine
+
+
 def held(*replicas):
     tp, present = TopicPartition("t", 0), replicas_of(*replicas)
     return {tp: PartitionState(tp, "T", present, frozenset(present), present[0])}
@@ -38,26 +61,26 @@ def held(*replicas):
 
 class TestLeaving:
     def test_from_the_start_of_its_run(self):
-        assert leaving_brokers([with_run(rebalance())]) == {2: BEING_DRAINED}
-        assert not leaving_brokers([with_run(rebalance(), started_at=None)])
+        assert leaving(with_run(rebalance())) == {2: BEING_DRAINED}
+        assert not leaving(with_run(rebalance(), started_at=None))
 
     @pytest.mark.parametrize("topics", [{"include": ["t"]}, {"exclude": ["t"]}])
     def test_some_topics_may_leave_a_broker_that_stays(self, topics):
         """Then only the proof that the broker is empty counts."""
-        assert not leaving_brokers([with_run(rebalance(topics=topics))])
-        assert leaving_brokers([with_run(rebalance("True", topics=topics))]) == {2: DRAINED}
+        assert not leaving(with_run(rebalance(topics=topics)))
+        assert leaving(with_run(rebalance("True", topics=topics))) == {2: DRAINED}
 
     def test_as_long_as_its_status_says_so(self):
         """Also after a restart, before its record was read."""
         ended = {"closed_at": NOON, "outcome": RunOutcome.SUCCEEDED}
-        assert leaving_brokers([rebalance("True")]) == {2: DRAINED}
-        assert leaving_brokers([with_run(rebalance("True"), **ended)]) == {2: DRAINED}
-        assert not leaving_brokers([with_run(rebalance("False"), **ended)])
+        assert leaving(rebalance("True")) == {2: DRAINED}
+        assert leaving(with_run(rebalance("True"), **ended)) == {2: DRAINED}
+        assert not leaving(with_run(rebalance("False"), **ended))
 
     def test_not_after_an_edit_nor_in_an_undo(self):
         """The status is written again later."""
-        assert not leaving_brokers([with_run(rebalance("True"), planning_hash="of the spec before")])
-        assert not leaving_brokers([with_run(rebalance("True"), undo=True)])
+        assert not leaving(with_run(rebalance("True"), planning_hash="of the spec before"))
+        assert not leaving(with_run(rebalance("True"), undo=True))
 
 
 class TestNotNamed:
@@ -69,19 +92,21 @@ class TestNotNamed:
         ],
     )
     def test_one_that_names_the_broker_fills_it(self, spec):
-        assert not not_named(rebalance(**spec), {BrokerId(2): DRAINED})
+        assert not not_named(beside(DRAINED, **spec), [2])
 
     def test_any_other_one_does_not(self):
-        assert not_named(rebalance(brokers={"include": [1, 3]}), {BrokerId(2): DRAINED}) == {2: DRAINED}
+        assert not_named(beside(DRAINED, brokers={"include": [1, 3]}), [2]) == {2: DRAINED}
 
     def test_one_that_was_created_after_the_broker_was_drained_does(self):
-        leaving = {BrokerId(2): DRAINED}
-        assert not_named(rebalance(brokers={}, created=NOON), leaving) == leaving
-        assert not not_named(rebalance(brokers={}, created=NOON + timedelta(seconds=1)), leaving)
+        assert not_named(beside(DRAINED, brokers={}, created=NOON), [2]) == {2: DRAINED}
+        assert not not_named(beside(DRAINED, brokers={}, created=NOON + timedelta(seconds=1)), [2])
 
     def test_not_while_the_broker_is_being_drained(self):
-        leaving = {BrokerId(2): BEING_DRAINED}
-        assert not_named(rebalance(brokers={}, created=NOON + timedelta(seconds=1)), leaving) == leaving
+        newer = beside(BEING_DRAINED, brokers={}, created=NOON + timedelta(seconds=1))
+        assert not_named(newer, [2]) == {2: BEING_DRAINED}
+
+    def test_only_of_the_brokers_asked_for(self):
+        assert not not_named(beside(DRAINED, brokers={}), [1, 3])
 
 
 class TestToAvoid:
@@ -91,3 +116,46 @@ class TestToAvoid:
 
     def test_one_that_is_being_drained_holds_replicas(self):
         assert to_avoid({BrokerId(2): BEING_DRAINED}, held(1, 2)) == {2}
+
+
+class TestFilledAgain:
+    def test_what_is_sent_is_looked_through_once_for_all_that_were_drained(self):
+        """A namespace may have drained brokers with thousands of resources."""
+        run = Counted({TopicPartition("t", number): (1, 2, 3) for number in range(5)})
+        fill = filling([sending(run)])
+        assert run.asked == 5
+        for _ in range(10):
+            drain = filled_again(rebalance("True"), fill)
+            assert (drain.empty, drain.message) == (False, "kafka/other moves replicas to brokers 2 again")
+        assert run.asked == 5
+
+    def test_not_by_what_goes_elsewhere(self):
+        assert filled_again(rebalance("True"), filling([sending({TopicPartition("t", 0): (1, 3, 4)})])) is None
+
+    def test_a_partition_that_was_given_up_is_not_sent(self):
+        """Kafka has refused its first order, and the resource was deleted meanwhile."""
+        other = sending({TopicPartition("t", 0): (1, 2, 3)})
+        other.record.loaded_run.goals.clear()
+        assert filled_again(rebalance("True"), filling([other])) is None
+
+    def test_its_own_replicas_are_not_meant(self):
+        fill = filling([sending({TopicPartition("t", 0): (1, 2, 3)}, uid="u-1")])
+        assert filled_again(rebalance("True"), fill) is None
+
+
+class Counted(dict):
+    """Counts how often a target is looked up."""
+
+    asked = 0
+
+    def get(self, tp, default=None):
+        self.asked += 1
+        return super().get(tp, default)
+
+
+def sending(goals, uid="u-2"):
+    """Another rebalance, which sends these partitions to their targets."""
+    assessment = Assessment(sent=frozenset(goals), judgement=Judgement(direction=Direction.FORWARD))
+    record = SimpleNamespace(loaded_run=SimpleNamespace(goals=goals))
+    desired = SimpleNamespace(uid=uid, name="kafka/other")
+    return SimpleNamespace(assessment=assessment, record=record, desired=desired)

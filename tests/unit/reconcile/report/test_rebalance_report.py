@@ -17,10 +17,10 @@ from kafka_rebalance.model.goals import LoadResource
 from kafka_rebalance.model.load_outcome import MOST_ROWS, LoadOutcome, OutsideBroker, OutsideReason, ResourceBalance
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition, SkippedPartition
 from kafka_rebalance.model.run import RunOutcome
-from kafka_rebalance.model.topology import BrokerId, ClusterState, replicas_of
+from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, replicas_of
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
-from kafka_rebalance.reconcile.state.assessment import Drain, StepBlock
+from kafka_rebalance.reconcile.state.assessment import Drain, LeavingBroker, StepBlock
 
 MUCH = 2**60
 MUCH_LOAD = LoadOutcome(
@@ -85,6 +85,22 @@ class TestWarnings:
         )
         warning = find_condition(status_of(mine).conditions, ConditionType.SPEC_WARNING)
         assert (warning.status, warning.reason, warning.message) == ("True", "FewBrokersInRack", said)
+
+    def test_brokers_that_others_empty_are_counted_beyond_a_few(self):
+        """A namespace may have drained hundreds of thousands of brokers that its server has claimed."""
+        many = {BrokerId(100 + n): LeavingBroker(f"kafka/d{n // 200}", NOW) for n in range(2_000)}
+        mine = found(rebalance(progress=MOVED), leaving={BrokerId(4): LeavingBroker("kafka/one"), **many})
+        live = {broker: Broker(broker) for broker in (BrokerId(4), *list(many)[:1_400])}
+        status = status_of(mine, ClusterState("c", live))
+        texts = find_condition(status.conditions, ConditionType.SPEC_WARNING).message.split("; ")
+        use = "in spec.brokers.include, or delete"
+        drained = "those that are empty get no replicas. To use them, list them"
+        assert texts == [
+            f"kafka/one drains broker 4: it gets no replicas. To use it, list it {use} kafka/one",
+            f"kafka/d0 has drained brokers 100, 101, 102 and 197 more: {drained} {use} kafka/d0",
+            f"kafka/d1 has drained brokers 300, 301, 302 and 197 more: {drained} {use} kafka/d1",
+            "1000 more brokers that other rebalances empty or have drained get no replicas",
+        ]
 
 
 class TestElections:
