@@ -24,6 +24,7 @@ PARTS_OF_MESSAGES = {
     Reason.BUDGET_REACHED,
     Reason.CAPACITY_LIMIT_REACHED,
     Reason.DISK_FULL,
+    Reason.DRAINED,
     Reason.GAIN_TOO_SMALL,
     Reason.METADATA_STALE,
     Reason.NOTHING_SELECTED,

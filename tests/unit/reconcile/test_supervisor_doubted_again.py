@@ -1,4 +1,4 @@
-"""A run that began at a server which only claimed the id goes on with a KafkaConnection; then the cluster gets another one.
+"""A run that began at a server which only claimed the id goes on with a KafkaConnection; then there is another one.
 
 The second KafkaConnection does not permit the namespace, and leads to the same server as the first one. That proves
 nothing about where the run began.
@@ -28,7 +28,8 @@ def run(world):
 
 def owners(world):
     """The KafkaConnections on record, by cluster."""
-    found = [json.loads(b["data"]["binding.json"]) for n, b in world.kube.config_maps.items() if n.startswith("binding-")]
+    bodies = [body for name, body in world.kube.config_maps.items() if name.startswith("binding-")]
+    found = [json.loads(body["data"]["binding.json"]) for body in bodies]
     return {binding["cluster_id"]: binding["owner"]["connection"] for binding in found}
 
 
@@ -47,7 +48,7 @@ def claimed(world):
 
 @pytest.fixture
 def denied(claimed, monkeypatch):
-    """The clients of the first KafkaConnection may only read; the end of this context is that of the KafkaConnection."""
+    """The clients of the first KafkaConnection may only read, until this context is undone."""
     with monkeypatch.context() as patched:
         for name in ("alter_reassignments", "alter_broker_configs"):
             patched.setattr(claimed.real, name, refused)
