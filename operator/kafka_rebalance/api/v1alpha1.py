@@ -90,6 +90,11 @@ class ObjectMeta(ApiModel):
     annotations: Annotated[dict[str, str], BeforeValidator(own_annotations)] = Field(default_factory=dict)
 
     @property
+    def created(self) -> str:
+        """For comparing; the API server counts in seconds."""
+        return self.creation_timestamp.isoformat() if self.creation_timestamp is not None else ""
+
+    @property
     def deleting(self) -> bool:
         """Whether the object is being deleted and waits for its finalizers."""
         return self.deletion_timestamp is not None

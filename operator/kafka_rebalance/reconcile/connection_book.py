@@ -20,7 +20,7 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.credential_rotation import Source
 from kafka_rebalance.model.ownership import Binding, Owner
-from kafka_rebalance.reconcile.decide.cluster_ownership import Standing, owner_of
+from kafka_rebalance.reconcile.decide.cluster_ownership import LedTo, Standing, owner_of
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.report.connection_report import ConnectionState
 from kafka_rebalance.reconcile.report.sampling_report import SamplingState
@@ -65,6 +65,8 @@ class NamedConnection:
     """
     cluster_id: str = ""
     """The id that its server claims; empty if it never answered."""
+    led_to: LedTo = LedTo()
+    """Where a KafkaConnection has led."""
     engine: ClusterEngine | None = None
     """The engine that it leads to."""
     refusals: Mapping[str, RebalanceError] = field(default_factory=dict)
@@ -142,7 +144,7 @@ class NamedConnection:
         """Whether this event is of an earlier KafkaConnection with the same name: the watch reports it late."""
         if self.about is None or self.about.uid == about.uid:
             return False
-        return deleted or _created(about) < _created(self.about)
+        return deleted or about.created < self.about.created
 
     def has(self, uid: str) -> bool:
         """Whether this resource names it."""
@@ -245,13 +247,12 @@ class NamedConnection:
     def state(self, problem: RebalanceError | None) -> ConnectionState:
         """For the status of the KafkaConnection."""
         engine = self.engine
+        cluster_id = self.led_to.reported_of(self.about, None if engine is None else engine.cluster_id)
         if engine is None:
-            return ConnectionState(self.cluster_id, None, problem, sampling=self.sampling)
+            return ConnectionState(cluster_id, None, problem, sampling=self.sampling)
         info, missing = engine.info, engine.missing_permissions
         problem = problem or engine.problem
-        return ConnectionState(
-            engine.cluster_id, len(info.brokers), problem, info.version, missing, sampling=self.sampling
-        )
+        return ConnectionState(cluster_id, len(info.brokers), problem, info.version, missing, sampling=self.sampling)
 
     def read_again(self, uid: str) -> None:
         """Forget what was loaded for this rebalance: its records have changed, and no engine has it."""
@@ -346,9 +347,9 @@ class ConnectionBook:
         kept = [(uid, known) for uid in others if (known := self._entered_in.get(uid)) is not None and known.has(uid)]
         found = [known.metadata_of(uid) for uid, known in kept]
         for other in found:
-            if _created(other) < _created(metadata):
+            if other.created < metadata.created:
                 self.remove(plural, other)
-        return any(_created(other) > _created(metadata) for other in found)
+        return any(other.created > metadata.created for other in found)
 
     def strike(self, connection: NamedConnection) -> None:
         """Nothing has the connection any more; the next resource that does starts anew."""
@@ -362,8 +363,8 @@ class ConnectionBook:
             if not found or (about := found[0].about) is None:
                 return Standing(owner, named=False, edited=True)
             named = found[0].cluster_id in {"", cluster_id} or found[0].kafka != found[0].verified
-            edited = about.generation > 1
-            return Standing(owner, named, created=about.creation_timestamp, edited=edited, uid=about.uid)
+            edited, moved = about.generation > 1, found[0].led_to.moved
+            return Standing(owner, named, created=about.creation_timestamp, edited=edited, moved=moved, uid=about.uid)
         return Standing(owner, any(known.named and known.cluster_id in {"", cluster_id} for known in found))
 
     def capacity_of(self, owner: Owner) -> Capacity | None:
@@ -392,8 +393,3 @@ class ConnectionBook:
 
     def _entered(self, connection: NamedConnection) -> NamedConnection:
         return self._connections.setdefault(connection.source, connection)
-
-
-def _created(about: ObjectMeta) -> str:
-    """For comparing; the API server counts in seconds."""
-    return about.creation_timestamp.isoformat() if about.creation_timestamp is not None else ""

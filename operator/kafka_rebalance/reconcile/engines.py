@@ -145,6 +145,7 @@ class Engines:
             info = await admin.describe_cluster()
             check_same_object(connection, uid)
             check_unfinished(connection, info.cluster_id)
+            connection.led_to = connection.led_to.then(connection.resource, info.cluster_id)
             former = await self._let_go_of_others(connection, info.cluster_id)
             connection.cluster_id = info.cluster_id
             server = Claimed(info, admin, servers_of(settings.bootstrap_servers), on_record, secrets)
@@ -271,11 +272,10 @@ class Engines:
         cluster_id = server.info.cluster_id
         async with self._one_claim(cluster_id):
             check_same_object(connection, uid)
-            running = self._running.get(cluster_id)
+            is_running = cluster_id in self._running
             claimant = self._book.standing(connection.owner, cluster_id).after(former)
             evict = partial(self._evict_others, cluster_id, connection.owner, uid)
-            named = self._book.standing
-            bound = await self._owners.claim(claimant, server, named, running=running is not None, evict=evict)
+            bound = await self._owners.claim(claimant, server, self._book.standing, running=is_running, evict=evict)
             await evict()
             running = self._running.get(cluster_id)
             if running is None:

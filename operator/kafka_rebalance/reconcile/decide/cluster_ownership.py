@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kafka_rebalance.api.connection import Kafka, KafkaSource
+from kafka_rebalance.api.v1alpha1 import KafkaConnection, ObjectMeta
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.reasons import Reason
@@ -44,7 +45,37 @@ class Standing:
 
         Those who run the brokers of a KafkaConnection may let them claim any id.
         """
-        return replace(self, moved=any(binding.uid in {"", self.uid} for binding in former))
+        return replace(self, moved=self.moved or any(binding.uid in {"", self.uid} for binding in former))
+
+
+@dataclass(frozen=True, slots=True)
+class LedTo:
+    """Where a KafkaConnection has led, whether or not it got the clusters: not all of them are on record.
+
+    ``cluster_id``: the first one, also that of before a restart. ``moved``: it has led to another one since.
+    """
+
+    uid: str = ""
+    cluster_id: str = ""
+    moved: bool = False
+
+    def then(self, connection: KafkaConnection | None, cluster_id: str) -> "LedTo":
+        """After its server has answered with this id. One that was edited may lead anywhere, and counts as edited."""
+        if connection is None:
+            return self
+        about = connection.metadata
+        if about.generation > 1:
+            return LedTo(about.uid, cluster_id)
+        known = self if about.uid == self.uid else LedTo(about.uid, connection.status.cluster_id or cluster_id)
+        return replace(known, moved=known.moved or known.cluster_id != cluster_id)
+
+    def reported_of(self, about: ObjectMeta | None, own: str | None) -> str:
+        """The id for the status: that of its ``own`` cluster, else the first one. Empty: not known, it is as it was.
+
+        An id that was refused is not reported: after a restart it would count as the first one. Nor is one of an
+        earlier KafkaConnection of this name.
+        """
+        return (own or self.cluster_id) if about is not None and about.uid == self.uid else ""
 
 
 def owner_of(source: KafkaSource, namespace: str) -> Owner:
