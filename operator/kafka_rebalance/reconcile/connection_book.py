@@ -65,7 +65,7 @@ class NamedConnection:
     """
     cluster_id: str = ""
     """The id that its server claims; empty if it never answered."""
-    led_to: LedTo = LedTo()
+    led_to: LedTo = field(default_factory=LedTo)
     """Where a KafkaConnection has led."""
     engine: ClusterEngine | None = None
     """The engine that it leads to."""
