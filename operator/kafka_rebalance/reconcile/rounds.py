@@ -349,7 +349,7 @@ class Rounds:
         """
 
         async def close(rebalance: Rebalance) -> None:
-            if rebalance.desired.deleted_since(rebalance.memory.prepared) or rebalance.rest_ends:
+            if rebalance.desired.deleted_since(rebalance.memory.prepared) or rebalance.waits_at_rest:
                 return  # the statuses belong to an outdated request: the next round judges again
             if not (finished := rebalance.assessment.finished):
                 self._closing.wait_anew(rebalance)

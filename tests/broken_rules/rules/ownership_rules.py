@@ -48,7 +48,7 @@ OWNERSHIP_RULES = (
         "nothing-before-the-rest-ends",
         "A run that is permitted again takes no part in a round before the end of its rest is on record.",
         "reconcile/decide/rests.py",
-        "not rebalance.memory.blocked(now) and not rebalance.rest_ends",
+        "not rebalance.memory.blocked(now) and not rebalance.waits_at_rest",
         "not rebalance.memory.blocked(now)",
         ("tests/unit/reconcile/decide/test_rests.py::TestTakesPart::test_not_before_its_rest_has_ended",),
     ),

@@ -78,7 +78,7 @@ def takes_part(rebalance: RebalanceView, now: float) -> bool:
 
     Not in the pause after a problem, and not while its rest is to be ended first.
     """
-    return rebalance.record.loaded_run is not None and not rebalance.memory.blocked(now) and not rebalance.rest_ends
+    return rebalance.record.loaded_run is not None and not rebalance.memory.blocked(now) and not rebalance.waits_at_rest
 
 
 def _sizes(row: Origin, run: LoadedRun) -> Iterable[int]:

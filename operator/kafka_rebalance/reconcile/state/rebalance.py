@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, Self
 
-from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reconcile.state.assessment import Assessment
@@ -66,8 +66,8 @@ class RebalanceView(Protocol):
         """Whether the open run is at rest because its connection was refused: whatever moves is moved by others."""
 
     @property
-    def rest_ends(self) -> bool:
-        """Whether the run may go on after its rest. First, what others move now is struck off its record."""
+    def waits_at_rest(self) -> bool:
+        """Whether nothing is done for the run until its rest has ended, or it is known whether it may go on."""
 
 
 @dataclass(eq=False)
@@ -104,8 +104,8 @@ class Rebalance:
     @property
     def origins_back(self) -> Mapping[TopicPartition, Origin]:
         """The origins to which the open run goes back: none if it is deleted while it ``rests``."""
-        kept = self.rests and self.refusal is not None and self.desired.deleting
-        return _NONE if kept else self.record.origins
+        may_go_on = self.refusal is None or isinstance(self.refusal, Transient)
+        return self.record.origins if may_go_on or not (self.rests and self.desired.deleting) else _NONE
 
     @property
     def rests(self) -> bool:
@@ -116,6 +116,12 @@ class Rebalance:
     def rest_ends(self) -> bool:
         """Whether the run may go on after its rest. First, what others move now is struck off its record."""
         return self.rests and self.refusal is None and self.record.loaded_run is not None
+
+    @property
+    def waits_at_rest(self) -> bool:
+        """Whether nothing is done for the run until its rest has ended, or it is known whether it may go on."""
+        unknown = self.rests and self.desired.deleting and isinstance(self.refusal, Transient)
+        return unknown or self.rest_ends
 
     def see(self, body: Mapping[str, Any]) -> None:
         """Take in a newer state of the resource."""

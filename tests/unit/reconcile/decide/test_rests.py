@@ -6,7 +6,7 @@ import pytest
 from tests.fakes.found_by_rounds import recorded
 from tests.fakes.stopped_clock import NOON
 
-from kafka_rebalance.errors import Refused
+from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.log_dir_moves import LogDirReading, ReplicaPlace
 from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run
@@ -25,9 +25,10 @@ def row(log_dirs=(), topic_id="T"):
     return Origin(TP, topic_id, replicas_of(1, 2), BrokerId(1), log_dirs=log_dirs)
 
 
-def resting(origin):
+def resting(origin, *, deleting=False):
     """A run that leads t-0 from brokers 1 and 2 to 3 and 2, and rests."""
     metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
+    metadata |= {"deletionTimestamp": NOON.isoformat()} if deleting else {}
     rebalance = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
     run = Run("u-1", "kafka", "r", "c", "run", "h", "p", NOON, started_at=NOON, rested=True)
     planned = PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2), topic_id="T")
@@ -104,3 +105,16 @@ class TestTakesPart:
         rebalance = resting(row())
         rebalance.refusal = Refused(Reason.CONNECTION_NOT_PERMITTED, "not permitted")
         assert takes_part(rebalance, 0.0)
+
+    def test_not_if_it_is_deleted_before_it_is_known_whether_it_may_go_on(self):
+        """Kafka cannot be reached for now: with permission, the deletion moves back what the run has moved."""
+        rebalance = resting(row(), deleting=True)
+        rebalance.refusal = Transient(Reason.KAFKA_UNREACHABLE, "no answer")
+        assert not takes_part(rebalance, 0.0)
+        assert rebalance.origins_back == {TP: row()}
+
+    def test_it_ends_where_it_is_if_it_is_deleted_without_permission(self):
+        rebalance = resting(row(), deleting=True)
+        rebalance.refusal = Refused(Reason.CONNECTION_NOT_PERMITTED, "not permitted")
+        assert takes_part(rebalance, 0.0)
+        assert not rebalance.origins_back

@@ -88,7 +88,7 @@ class View:
     may_begin: bool
     own_origins: Mapping[TopicPartition, Origin]
     rests: bool
-    rest_ends: bool
+    waits_at_rest: bool
 
 
 def rebalance(name="r", *, deleting=False):
@@ -110,7 +110,7 @@ def running(name="r", *, deleting=False):
 def view(mine):
     asked = mine.desired, mine.record, mine.assessment, mine.memory
     allowed = mine.refusal, mine.held_by, mine.unverified, mine.may_begin
-    return View(*asked, *allowed, mine.own_origins, mine.rests, mine.rest_ends)
+    return View(*asked, *allowed, mine.own_origins, mine.rests, mine.waits_at_rest)
 
 
 @cache
@@ -155,13 +155,17 @@ class TestOneWriter:
 class TestDecisions:
     """Each gets read-only rebalances, and leaves every value unchanged."""
 
+    SELECTIONS = frozenset(TPS), frozenset({*TPS})
+    """Kept, because a decision names them by their identity."""
+
     def decisions(self, mine, other):
         states = {
             tp: PartitionState(tp, "", replicas_of(3, 1, 2), frozenset(replicas_of(1, 2)), BrokerId(1), replicas_of(3))
             for tp in TPS
         }
         seen = Observation(ClusterState("c", ALIVE, states), {"t": 1})
-        both, selected = [mine, other], {mine.desired.uid: frozenset(TPS), other.desired.uid: frozenset(TPS)}
+        both, (one, two) = [mine, other], self.SELECTIONS
+        selected = {mine.desired.uid: one, other.desired.uid: two}
         block_inputs = BlockInputs(NOON, Vitals(states, {}, None, frozenset(ALIVE)), set(TPS))
         inputs = judge_inputs(mine, mine.record.loaded_run, Direction.FORWARD, seen, frozenset(), both)
         return [
