@@ -163,8 +163,10 @@ async def test_slow_reads_of_secrets():
     """They do not hold up the other reads about the objects of a namespace."""
     answer = threading.Event()
 
+    found = {"metadata": {"uid": "u-1"}}
+
     class SlowSecrets(Page):
-        content = b"{}"
+        content = json.dumps(found).encode()
 
         def do_GET(self):
             if "/secrets/" in self.path:
@@ -176,7 +178,7 @@ async def test_slow_reads_of_secrets():
         slow = [asyncio.create_task(kube.read_secret("slow", f"s{number}")) for number in range(3)]
         try:
             await asyncio.sleep(0)
-            assert await kube.get("kafkarebalances", "slow", "r") == {}
+            assert await kube.get("kafkarebalances", "slow", "r") == found
         finally:
             answer.set()
             await asyncio.gather(*slow)
