@@ -109,7 +109,7 @@ class Run:
     @property
     def doubted(self) -> "Run":
         """The run as it is on record if it may have started in another cluster: ``unproved``, and without cordons."""
-        last = self.last_success and replace(self.last_success, cordoned=(), unproved=True, was_unproved=True)
+        last = self.last_success and self.last_success.doubted
         return replace(self, cordoned=(), unproved=True, was_unproved=True, last_success=last)
 
     @property

@@ -350,7 +350,7 @@ class Rounds:
 
         async def close(rebalance: Rebalance) -> None:
             if rebalance.desired.deleted_since(rebalance.memory.prepared) or rebalance.waits_at_rest:
-                return  # the statuses belong to an outdated request: the next round judges again
+                return  # the statuses belong to an outdated request or to a rest: the next round judges again
             if not (finished := rebalance.assessment.finished):
                 self._closing.wait_anew(rebalance)
             if restored := self.throttle.restored(rebalance, info):

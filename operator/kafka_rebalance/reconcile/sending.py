@@ -110,10 +110,11 @@ class Sending:
         if replanning is rebalance.assessment.replanning:
             replanning = replanning_for_drains(rebalance, look.observation.cluster.partitions)
         if replanning is not rebalance.assessment.replanning and replanning is not None:
-            lost, total = lost_and_all(rebalance)
-            why = f"others made {lost} of {total} replica moves void"
-            why = "another one empties a broker of the plan" if replanning.reason is Reason.DRAINED else why
-            log.info("%s: %s: planning again", rebalance.name, why)
+            if replanning.reason is Reason.DRAINED:
+                log.info("%s: another rebalance empties a broker of the plan: planning again", rebalance.name)
+            else:
+                lost, total = lost_and_all(rebalance)
+                log.info("%s: others made %d of %d replica moves void: planning again", rebalance.name, lost, total)
             # Nothing more of a plan that is given up may be sent.
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
             rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)

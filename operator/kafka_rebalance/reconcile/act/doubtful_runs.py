@@ -53,7 +53,7 @@ async def _each(found: Sequence[Run], write: Callable[[Run], Awaitable[None]]) -
 
 
 def _was_doubtful(run: Run, cluster_id: str) -> bool:
-    """Whether the run was once, and could still change this cluster."""
+    """Whether the run was ``unproved`` once, and could still change this cluster."""
     if run.cluster_id != cluster_id or run == run.doubted or not run.was_unproved:
         return False
     return run.open or bool(run.successor) or run.undoable
@@ -63,8 +63,6 @@ def _is_doubtful(run: Run, cluster_id: str, owner: Owner) -> bool:
     """Whether the run could still change this cluster, although it may have started in another one."""
     if run.cluster_id != cluster_id or run == run.doubted:
         return False
-    if run.was_unproved and run.owner != owner and run.undoable:
-        return True
     began = run.to_undo.owner
-    of_others = began is not None and not began.connection and began != owner
+    of_others = began is not None and began != owner and (not began.connection or run.was_unproved)
     return run.open or bool(run.successor) or (run.undoable and of_others)

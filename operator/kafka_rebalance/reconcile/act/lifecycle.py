@@ -26,7 +26,7 @@ from kafka_rebalance.reconcile.decide.teardown import expired, lets_go
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
-from kafka_rebalance.reconcile.state.record import end_of_run, opened_run_of
+from kafka_rebalance.reconcile.state.record import end_of_run, opened_run_of, without
 
 log = logging.getLogger(__name__)
 
@@ -134,10 +134,7 @@ class Lifecycle(RunRecords):
             return
         if theirs:
             await self._stores.origins.give_up(rebalance.uid, before.run_id, theirs)
-            tps = {row.tp for row in theirs}
-            kept = {tp: origin for tp, origin in rebalance.record.origins.items() if tp not in tps}
-            kept |= {row.tp: row for row in theirs.values() if row is not None}
-            rebalance.record = replace(rebalance.record, origins=kept)
+            rebalance.record = replace(rebalance.record, origins=without(rebalance.record.origins, theirs))
         await self._save(rebalance, replace(before, rested=False))
 
     async def _save(self, rebalance: Rebalance, run: Run) -> None:

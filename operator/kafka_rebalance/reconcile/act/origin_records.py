@@ -13,7 +13,7 @@ from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, ReplicaKey, Replicas, TopicPartition
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import Stores, on_record
+from kafka_rebalance.reconcile.state.record import Stores, on_record, without
 
 log = logging.getLogger(__name__)
 
@@ -159,10 +159,7 @@ class OriginRecords:
         run = rebalance.record.run
         if run is None or not gone:
             return
-        tps = {row.tp for row in gone}
-        kept = {tp: origin for tp, origin in rebalance.record.origins.items() if tp not in tps}
-        kept |= {row.tp: row for row in gone.values() if row is not None}
-        rebalance.record = replace(rebalance.record, origins=kept)
+        rebalance.record = replace(rebalance.record, origins=without(rebalance.record.origins, gone))
         try:
             await self._stores.origins.give_up(rebalance.uid, run.run_id, gone)
         except RebalanceError as error:

@@ -266,6 +266,15 @@ def on_record(tp: TopicPartition, topic_id: str, origins: Mapping[TopicPartition
     return origin
 
 
+def without(
+    origins: Mapping[TopicPartition, Origin], gone: Mapping[Origin, Origin | None]
+) -> dict[TopicPartition, Origin]:
+    """The origins without those that are ``gone``, each of which has what counts instead; None: nothing does."""
+    tps = {row.tp for row in gone}
+    kept = {tp: origin for tp, origin in origins.items() if tp not in tps}
+    return kept | {row.tp: row for row in gone.values() if row is not None}
+
+
 def loaded_run_of(
     run: Run, plan: Plan, ref: str, origins: Mapping[TopicPartition, Origin], *, back: bool = False
 ) -> LoadedRun:

@@ -17,7 +17,7 @@ from kafka_rebalance.reconcile.throttle.slices import THROTTLES_OF_A_SLICE, Slic
 log = logging.getLogger(__name__)
 
 _MOST_GONE = 10_000
-"""Of so many resources it is known that they are gone. The last event of one comes soon after that."""
+"""How many uids of deleted resources are kept, the newest ones. The last event of a resource comes soon after."""
 
 
 class KnownThrottles(UserDict[str, KafkaReassignmentThrottle]):
