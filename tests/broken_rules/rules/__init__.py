@@ -2,6 +2,7 @@
 
 from tests.broken_rules.broken_rule import BrokenRule
 from tests.broken_rules.rules.command_rules import COMMAND_RULES
+from tests.broken_rules.rules.drain_rules import DRAIN_RULES
 from tests.broken_rules.rules.execution_rules import EXECUTION_RULES
 from tests.broken_rules.rules.inline_rules import INLINE_RULES
 from tests.broken_rules.rules.interface_rules import INTERFACE_RULES
@@ -17,6 +18,7 @@ RULES: tuple[BrokenRule, ...] = (
     *PLANNING_RULES,
     *EXECUTION_RULES,
     *RECONCILE_RULES,
+    *DRAIN_RULES,
     *OLD_ANSWER_RULES,
     *REVIEW_RULES,
     *LOG_DIR_RULES,

@@ -148,4 +148,22 @@ OLD_ANSWER_RULES = (
         "        exhausted: Collection[str] = ()",
         ("tests/unit/kafka/isolated/test_cpu_share.py::TestCpuUse::test_what_ended_processes_have_used_counts",),
     ),
+    BrokenRule(
+        "min-insync-before-a-null",
+        "`min.insync.replicas` is read again before a null.",
+        "reconcile/sending.py",
+        "look = await self._observer.read_min_insync(look, {tp.topic for tp in cancelled})",
+        "pass",
+        ("tests/unit/reconcile/test_engine_cancellations.py::test_min_insync_replicas_that_was_raised_just_before",),
+    ),
+    BrokenRule(
+        "topic-ids-in-a-slow-round",
+        "In a slow round, calls are sent only for topics that still have the id that was read.",
+        "reconcile/act/submitting.py",
+        "ids = await self._admin.topic_ids({tp.topic for tp in named})",
+        "ids = {tp.topic: cluster.partitions[tp].topic_id for tp in named}",
+        (
+            "tests/unit/reconcile/test_engine_topics_created_again.py::test_a_topic_that_is_created_again_while_the_throttle_is_set",
+        ),
+    ),
 )

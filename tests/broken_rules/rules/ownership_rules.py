@@ -218,4 +218,26 @@ OWNERSHIP_RULES = (
         '""), uid)',
         ("tests/unit/reconcile/test_supervisor_refused_lanes.py::test_the_plans_of_others_do_not_wait_for_it",),
     ),
+    BrokenRule(
+        "doubted-again",
+        "A run that was in doubt once is doubted again when the cluster gets another KafkaConnection.",
+        "reconcile/act/cluster_owners.py",
+        "await doubt_runs_again(self._stores.runs, cluster_id)",
+        "pass",
+        (
+            "tests/unit/reconcile/test_supervisor_doubted_again.py::test_a_run_that_a_resource_has_continued",
+            "tests/unit/reconcile/test_supervisor_doubted_again.py::test_a_run_that_had_ended_at_another_server_of_the_connection",
+        ),
+    ),
+    BrokenRule(
+        "moved-needs-proof",
+        "A KafkaConnection that has led to another cluster takes none of inline connections without proof.",
+        "reconcile/decide/cluster_ownership.py",
+        "return not (self.edited or self.moved)",
+        "return not self.edited",
+        (
+            "tests/unit/reconcile/test_supervisor_changed_ids.py::test_they_take_no_cluster_of_inline_connections",
+            "tests/unit/reconcile/test_supervisor_changed_ids.py::test_a_connection_that_has_lost_its_cluster_takes_no_other",
+        ),
+    ),
 )

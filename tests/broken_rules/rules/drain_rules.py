@@ -1,0 +1,71 @@
+"""Rules of decommissions: cordons, and brokers that stay empty."""
+
+from tests.broken_rules.broken_rule import BrokenRule
+
+DRAIN_RULES = (
+    BrokenRule(
+        "late-cordon",
+        "A cordon stays on record while a call that sets it may still be carried out.",
+        "reconcile/act/cordoning.py",
+        "(done - late)",
+        "done",
+        (
+            "tests/unit/reconcile/test_engine_cordons.py::test_a_call_without_an_answer_that_is_executed_late",
+            "tests/unit/reconcile/test_engine_cordons.py::test_a_call_that_is_executed_late_after_an_edit",
+        ),
+    ),
+    BrokenRule(
+        "late-cordon-of-a-dead-broker",
+        "No run ends while a call may still set a cordon on a dead broker.",
+        "reconcile/act/closing.py",
+        "late = any(now - at < CALL_SECONDS for broker, at in unanswered.items() if broker in left)",
+        "late = False",
+        ("tests/unit/reconcile/test_engine_cordons.py::test_a_call_without_an_answer_to_a_broker_that_dies",),
+    ),
+    BrokenRule(
+        "cordon-of-the-dead",
+        "The cordon of a dead broker is in the throttle ledger before its run ends.",
+        "reconcile/act/closing.py",
+        "await self._keep_cordons(_to_uncordon(rebalance))",
+        "pass",
+        (
+            "tests/unit/reconcile/test_engine_cordons.py::test_it_is_in_the_ledger_before_the_run_ends",
+            "tests/unit/reconcile/test_engine_cordons.py::test_after_an_undo",
+        ),
+    ),
+    BrokenRule(
+        "cordon-of-a-success",
+        "A success leaves the cordons of brokers that are kept to the throttle ledger.",
+        "reconcile/act/closing.py",
+        "await self._keep_cordons(left)",
+        "pass",
+        ("tests/unit/reconcile/test_engine_cordons.py::test_an_edit_that_keeps_the_broker",),
+    ),
+    BrokenRule(
+        "cordon-under-way",
+        "After a restart, a call that cordons a broker may still be executed, even if the run has sent nothing else.",
+        "reconcile/act/run_records.py",
+        "if run.started:\n",
+        "if run.started_at is not None:\n",
+        ("tests/unit/reconcile/test_engine_cordons.py::test_a_call_that_was_under_way_when_the_operator_was_killed",),
+    ),
+    BrokenRule(
+        "drained-stays-empty",
+        "No plan that is older than the proof fills a broker that another rebalance empties or has drained.",
+        "reconcile/decide/leaving_brokers.py",
+        "return leaving.keys() - (drained - empty)",
+        "return set()",
+        (
+            "tests/unit/reconcile/test_engine_leaving_brokers.py::test_an_older_plan_is_made_again_without_a_drained_broker",
+            "tests/unit/reconcile/test_engine_leaving_brokers.py::test_an_older_plan_is_made_again_while_the_broker_is_drained",
+        ),
+    ),
+    BrokenRule(
+        "drained-no-more",
+        "`Drained` is False from when another rebalance moves replicas to the broker.",
+        "reconcile/sending.py",
+        "        self._note_filled(running)\n",
+        "",
+        ("tests/unit/reconcile/test_engine_leaving_brokers.py::test_a_plan_for_the_broker_by_its_id_goes_on",),
+    ),
+)
