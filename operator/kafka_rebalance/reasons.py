@@ -59,7 +59,7 @@ class Reason(StrEnum):
     NOT_DRAINED = "NotDrained", "a decommissioned broker still holds replicas"
     DRAIN_UNPROVED = (
         "DrainUnproved",
-        "no replica was seen on the decommissioned brokers, but there may be hidden ones",
+        "the decommissioned brokers may hold replicas that the operator does not see",
     )
     PERMISSIONS_MISSING = "PermissionsMissing", "Kafka does not permit what the operator needs; the message names it"
     CONFLICTED = "Conflicted", "an older resource of the same kind and cluster is in force instead"

@@ -1,0 +1,28 @@
+"""`Drained` of a rebalance whose namespace loses its permission after the end."""
+
+from tests.fakes.shared_clusters import REF
+from tests.unit.reconcile.test_supervisor_cordons import Cordoning
+
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+
+
+def said(world, namespace):
+    conditions = world.kube.resources[REBALANCES, namespace, "r"]["status"]["conditions"]
+    return next((c["status"], c["reason"]) for c in conditions if c["type"] == "Drained")
+
+
+async def test_is_unknown_without_permission(world):
+    """Nobody reads the broker any more, and other plans may fill it."""
+    world.servers["kafka"] = Cordoning([1, 2, 3, 4], orders=[[1, 2, 3]] * 3 + [[1, 2, 4]])
+    world.connection(names=["a"])
+    world.create("a", kafka=REF, brokers={"decommission": [4]}, throttle={"unlimited": True})
+    world.see()
+    await world.until(lambda: world.state("a") == "Succeeded")
+    assert said(world, "a") == ("True", "Drained")
+    world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "Same"})
+    await world.until(lambda: said(world, "a") == ("Unknown", "DrainUnproved"))
+    world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"names": ["a", "k"]})
+    world.create("k", kafka=REF, topics={"include": ["none"]})
+    world.see("k")
+    await world.until(lambda: world.state("k") == "NothingToDo")
+    assert (world.state("a"), said(world, "a")) == ("Succeeded", ("Unknown", "DrainUnproved"))
