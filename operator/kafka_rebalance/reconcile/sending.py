@@ -29,6 +29,7 @@ from kafka_rebalance.reconcile.decide.replanning import lost_and_all, replanning
 from kafka_rebalance.reconcile.decide.step_orders import (
     choice_for,
     further_called,
+    may_lessen_isr,
     named_by,
     orders_within,
     orders_without,
@@ -284,15 +285,16 @@ class Sending:
         """Read again the partitions whose orders were chosen on an older reading, and keep all orders still meant.
 
         Only what moves is read in every round: the others may have been changed since the older reading. So may
-        min.insync.replicas, which is read once a minute: it is read again before a null, which may drop replicas in
-        sync. The start of the run is recorded before its first order is sent; without that record, and for a resource
-        that is gone by now, there are no orders.
+        min.insync.replicas, which is read once a minute: it is read again before a null or a list that may leave fewer
+        replicas in sync. The start of the run is recorded before its first order is sent; without that record, and for
+        a resource that is gone by now, there are no orders.
         """
         stale = {tp for found in orders.values() for tp in named_by(found)} - look.fresh
         before, confirmed = {r.uid: r.assessment.statuses.by_partition for r in running}, {}
-        if cancelled := {tp for found in orders.values() for tp in found.cancels}:
-            look = await self._observer.read_min_insync(look, {tp.topic for tp in cancelled})
-            stale |= cancelled  # the in-sync replicas may have changed while it was read
+        partitions = look.observation.cluster.partitions
+        if risky := {tp for found in orders.values() for tp in may_lessen_isr(found, partitions)}:
+            look = await self._observer.read_min_insync(look, {tp.topic for tp in risky})
+            stale |= risky  # the in-sync replicas may have changed while it was read
         look = await self._look_again(running, stale, look)
         for rebalance in self._turns.of("start", self._served(r for r in running if r.uid in orders)):
             now = rebalance.assessment.statuses.by_partition

@@ -152,7 +152,7 @@ OLD_ANSWER_RULES = (
         "min-insync-before-a-null",
         "`min.insync.replicas` is read again before a null.",
         "reconcile/sending.py",
-        "look = await self._observer.read_min_insync(look, {tp.topic for tp in cancelled})",
+        "look = await self._observer.read_min_insync(look, {tp.topic for tp in risky})",
         "pass",
         ("tests/unit/reconcile/test_engine_cancellations.py::test_min_insync_replicas_that_was_raised_just_before",),
     ),

@@ -1,4 +1,4 @@
-"""A null leaves as many replicas in sync as the topic requires at that moment."""
+"""A call leaves as many replicas in sync as the topic requires at that moment."""
 
 from dataclasses import replace
 
@@ -33,3 +33,19 @@ async def test_min_insync_replicas_that_was_raised_just_before():
     assert "CancelBelowMinInsyncReplicas" in operator.message
     kafka.states[TP] = replace(kafka.states[TP], isr=frozenset(kafka.states[TP].replicas))
     await operator.until_true(lambda: nulls(kafka))
+
+
+async def test_a_list_that_leaves_out_replicas_in_sync():
+    """It waits, too, if min.insync.replicas was raised just before."""
+    kafka = KafkaInMemory(range(1, 4), t=[[1, 2, 3]])
+    kafka.values["t", "min.insync.replicas"] = "2"
+    operator = OperatorInMemory(kafka)
+    operator.apply(strategy="ForcedMovesOnly", replicationFactor=2, suspend=True)
+    await operator.until("Suspended")
+    kafka.values["t", "min.insync.replicas"] = "3"
+    operator.edit(suspend=False)
+    for _ in range(10):
+        await operator.round()
+    assert not kafka.altered
+    kafka.values["t", "min.insync.replicas"] = "2"
+    await operator.until_true(lambda: kafka.altered)

@@ -14,7 +14,7 @@ from kafka_rebalance.execution.rate_order import held_back
 from kafka_rebalance.execution.ready_calls import ReadyCalls
 from kafka_rebalance.execution.schedule import Orders, RebalanceShare, schedule
 from kafka_rebalance.model.rate_room import RateKey
-from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.decide.direction import by_precedence, going_back
 from kafka_rebalance.reconcile.observe.cluster_readings import DiskReading
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
@@ -157,6 +157,17 @@ def orders_without(orders: Orders, tps: Collection[TopicPartition]) -> Orders:
 def named_by(orders: Orders) -> Collection[TopicPartition]:
     """The partitions that the orders are about."""
     return (*orders.cancels, *orders.alters, *orders.elections)
+
+
+def may_lessen_isr(orders: Orders, partitions: Mapping[TopicPartition, PartitionState]) -> set[TopicPartition]:
+    """Those that may have fewer replicas in sync afterwards: a null gives up copies, a list may leave more out."""
+    found = set(orders.cancels)
+    for tp, replicas in orders.alters.items():
+        if (state := partitions.get(tp)) is not None and state.isr.difference(replicas):
+            after = state.isr.intersection(replicas).union(set(replicas).difference(state.replicas))
+            if len(after) < len(state.isr):
+                found.add(tp)
+    return found
 
 
 def further_called(rebalance: RebalanceView, orders: Orders, called: Collection[TopicPartition]) -> bool:
