@@ -21,7 +21,8 @@ from kafka_rebalance.execution.windows import WindowClock
 from kafka_rebalance.kafka.least_permissions import MissingPermission, concerning
 from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.topology import ClusterState
-from kafka_rebalance.reconcile.act.closing import Closing, drain_reported
+from kafka_rebalance.reconcile.act.closing import Closing
+from kafka_rebalance.reconcile.act.drained_brokers import DrainedBrokers
 from kafka_rebalance.reconcile.act.judges import Judges, moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
@@ -96,11 +97,12 @@ class Rounds:
         self._selected = SelectedPartitions(turn)
         self.windows, self._turns = WindowClock(), Turns(clock)
         self._rest_ends = RestEnds(admin, self._lifecycle, self._observer, self._turns, clock)
+        self._statuses = StatusWrites(resources, self.rebalances, self._observer, self._turns, clock)
+        self._drained = DrainedBrokers(self._observer, self._statuses, clock)
         self._sending = Sending(
             admin, self.rebalances, self.throttle, self._lifecycle, stores, self._observer, self._judges,
-            self._log_dirs, self._turns, clock,
+            self._log_dirs, self._turns, self._drained, clock,
         )  # fmt: skip
-        self._statuses = StatusWrites(resources, self.rebalances, self._observer, self._turns, clock)
         self._awaited: dict[str, str] = {}
         most = MAX_STEPS if parts.turns is None else INLINE_STEPS
         self._recorder = RunRecorder(info.cluster_id, clock, parts.history, most)
@@ -115,7 +117,7 @@ class Rounds:
         info = await self._prepare_all(rebalances)
         await self._look_at_permissions(rebalances)
         await self._rest_ends.end(rebalances, info)
-        await self._sending.note_leaving(rebalances)
+        await self._drained.note(rebalances)
         await self._plan(rebalances, info)
         running = [r for r in rebalances if takes_part(r, self._clock.monotonic())]
         members = ClusterState(self._cluster_id, info.brokers, version=info.version)
@@ -355,24 +357,16 @@ class Rounds:
                 self._closing.wait_anew(rebalance)
             if restored := self.throttle.restored(rebalance, info):
                 await self._lifecycle.record_rest(rebalance)
+            if self._drained.may_be_filled_late(rebalance, self.rebalances.values()):
+                return
             if only_kept_copies_in_flight(rebalance) or (finished and restored and not moved_since(rebalance, acting)):
                 assessment = await self._closing.finish(rebalance, info)
                 rebalance.assessment = assessment.about(rebalance.record.loaded_run)
                 await self._lifecycle.hand_over(rebalance, self.rebalances)
-                await self._report_drain(rebalance, cluster)
+                await self._drained.report(rebalance, cluster)
 
         self._closing.begin_round(running)
         await self._each(self._turns.of("close", running), "close", close)
-
-    async def _report_drain(self, rebalance: Rebalance, cluster: ClusterState) -> None:
-        """Write what was just found out about brokers to be emptied.
-
-        The next calls may put replicas there, so what cannot be written before these is proved again.
-        """
-        if not drain_reported(rebalance):
-            await self._statuses.report_judged(rebalance, cluster)
-        if not drain_reported(rebalance):
-            rebalance.assessment = replace(rebalance.assessment, drain=None)
 
     def forget(self) -> None:
         """Free the readings after the last round, also those in a reference cycle (``model.bulk.kept_for_long``)."""

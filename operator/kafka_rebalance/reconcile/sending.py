@@ -7,16 +7,17 @@ partitions are in flight, some rounds send no copies (``decide.copy_pace``).
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
-from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
+from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cordoning import Cordons
+from kafka_rebalance.reconcile.act.drained_brokers import DrainedBrokers
 from kafka_rebalance.reconcile.act.judges import MANY, Judges, moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
@@ -24,7 +25,6 @@ from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.copy_pace import LastCopies
 from kafka_rebalance.reconcile.decide.direction import direction_of
-from kafka_rebalance.reconcile.decide.leaving_brokers import Drains, drain_of, filled_again, filling, leaving_brokers
 from kafka_rebalance.reconcile.decide.replanning import lost_and_all, replanning_for_drains, replanning_for_drift
 from kafka_rebalance.reconcile.decide.step_orders import (
     choice_for,
@@ -36,7 +36,6 @@ from kafka_rebalance.reconcile.decide.step_orders import (
     unchanged_orders,
 )
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
-from kafka_rebalance.reconcile.state.assessment import LeavingBroker
 from kafka_rebalance.reconcile.state.pauses import with_pauses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served, opened_of
 from kafka_rebalance.reconcile.state.record import Stores
@@ -63,6 +62,7 @@ class Sending:
         judges: Judges,
         log_dirs: LogDirCalls,
         turns: Turns,
+        drained: DrainedBrokers,
         clock: Clock,
     ) -> None:
         self._rebalances = rebalances
@@ -72,37 +72,13 @@ class Sending:
         self._judges = judges
         self._log_dirs = log_dirs
         self._turns = turns
+        self._drained = drained
         self._clock = clock
         self._cordons = Cordons(admin, stores, clock)
         self._submitting = Submitting(admin, rebalances, lifecycle, stores, clock)
         self.sent_at = float("-inf")
         """When something was sent last, by the monotonic clock."""
         self._last_copies: LastCopies | None = None
-        self._drained: list[Rebalance] = []
-        """Those that have ended and say that their brokers are drained, as of the beginning of the round."""
-        self._drains: Drains = []
-        self._leaving: Mapping[BrokerId, LeavingBroker] = {}
-
-    async def note_leaving(self, rebalances: Collection[Rebalance]) -> None:
-        """Note which brokers rebalances empty, before anything is planned or sent.
-
-        A namespace may drain hundreds of thousands of brokers that its server claims: all rebalances share one mapping,
-        which is made again only after a change.
-        """
-        drains, drained = list[tuple[Sequence[int], LeavingBroker]](), list[Rebalance]()
-        async for rebalance in with_pauses(rebalances):
-            if (row := drain_of(rebalance)) is None:
-                continue
-            drains.append((rebalance.desired.spec.brokers.decommission, row))
-            if row.drained is not None and rebalance.record.open_run is None:
-                drained.append(rebalance)
-        self._drained = drained
-        if drains != self._drains:
-            many = sum(len(brokers) for brokers, _ in drains) >= MANY
-            self._drains, self._leaving = drains, await computed(leaving_brokers, drains, many=many)
-        async for rebalance in with_pauses(rebalances):
-            if rebalance.assessment.leaving is not self._leaving:
-                rebalance.assessment = replace(rebalance.assessment, leaving=self._leaving)
 
     def judge(self, rebalance: Rebalance, look: Look) -> None:
         """Judge the partitions, and plan again if others have made the plan void, or empty a broker of it."""
@@ -150,6 +126,7 @@ class Sending:
         """
         cluster, acting = look.observation.cluster, []
         self._submitting.begin_round()
+        await self._drained.look(cluster)
         may_cordon = [r for r in self._rebalances.values() if r.record.open_run is not None]
         async for rebalance in with_pauses(self._turns.of("cordon", running)):
             if not is_served(rebalance, self._rebalances):
@@ -296,25 +273,19 @@ class Sending:
             look = await self._observer.read_min_insync(look, {tp.topic for tp in risky})
             stale |= risky  # the in-sync replicas may have changed while it was read
         look = await self._look_again(running, stale, look)
+        after = {r.uid: r.assessment.statuses.by_partition for r in running}
+        meant = {uid: unchanged_orders(found, before[uid], after[uid]) for uid, found in orders.items()}
+        if await self._drained.before_filling(running, meant, look.observation.cluster):
+            return {}, look
         for rebalance in self._turns.of("start", self._served(r for r in running if r.uid in orders)):
-            now = rebalance.assessment.statuses.by_partition
-            meant = unchanged_orders(orders[rebalance.uid], before[rebalance.uid], now)
-            if not named_by(meant):
+            if not named_by(meant[rebalance.uid]):
                 self._lifecycle.no_start(rebalance)
             elif not await self._lifecycle.record_start(rebalance):
                 continue
-            confirmed[rebalance.uid] = meant
-            sent = rebalance.assessment.sent.union(named_by(meant))
+            confirmed[rebalance.uid] = meant[rebalance.uid]
+            sent = rebalance.assessment.sent.union(named_by(meant[rebalance.uid]))
             rebalance.assessment = replace(rebalance.assessment, sent=sent)
-        self._note_filled(running)
         return confirmed, look
-
-    def _note_filled(self, running: list[Rebalance]) -> None:
-        """Note that brokers are not drained any more if replicas are about to be sent there."""
-        fill = filling(running) if self._drained else {}
-        for rebalance in self._drained if fill else ():
-            if (drain := filled_again(rebalance, fill)) is not None:
-                rebalance.assessment = replace(rebalance.assessment, drain=drain)
 
     def _served(self, rebalances: Iterable[Rebalance]) -> list[Rebalance]:
         return [r for r in rebalances if is_served(r, self._rebalances)]

@@ -58,7 +58,7 @@ REVIEW_RULES = (
         "drained-before-the-next-calls",
         "`Drained` is written before the next calls, which may put a replica on the broker.",
         "reconcile/rounds.py",
-        "                await self._report_drain(rebalance, cluster)\n",
+        "                await self._drained.report(rebalance, cluster)\n",
         "",
         ("tests/unit/reconcile/test_engine_drained.py::test_another_rebalance_moves_a_replica_there_after_the_proof",),
     ),

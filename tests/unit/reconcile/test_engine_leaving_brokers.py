@@ -1,10 +1,13 @@
 """A broker that one rebalance empties or has drained is not filled by plans of others, also not by older ones."""
 
+from datetime import timedelta
+
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.unit.reconcile.renamed_resources import FAST, Renamed
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.errors import Transient
 
 ONE = {"parallelPartitionCount": 1}
 EVERY_ONE = {"include": [".*"]}
@@ -125,6 +128,22 @@ async def test_a_broker_that_is_in_use_again_is_not_avoided():
     assert operator.on_broker_2
 
 
+async def test_a_topic_that_was_created_on_the_broker():
+    """Nobody can say any more that it is empty. One reading does not show that: it may be of an earlier time."""
+    operator = Older()
+    operator.apply_another(brokers={"decommission": [2]}, throttle=FAST)
+    await operator.until_true(lambda: operator.state_of() == "Succeeded")
+    operator.kafka.slow = {3, 4, 5, 6}  # something moves as long as that
+    operator.apply(topics={"include": ["t"]}, brokers={"decommission": [1]}, throttle=FAST, execution=ONE)
+    await operator.until_true(lambda: operator.kafka.flying)
+    operator.kafka.create("v", [[2, 3, 4]])
+    for _ in range(6):  # everything is read every 5 s
+        await operator.round()
+    assert operator.drained["status"] == "True"
+    await operator.until_true(lambda: operator.drained["status"] == "False")
+    assert operator.drained["message"] == "brokers 2 hold replicas again, for example of v-0"
+
+
 async def test_a_new_plan_leaves_it_empty_until_the_other_one_is_deleted():
     operator = Older()
     operator.apply_another(brokers={"decommission": [2]}, throttle=FAST)
@@ -150,3 +169,54 @@ async def test_a_resource_that_was_created_later_fills_it():
     await operator.until_true(lambda: operator.state_of("later") == "Succeeded")
     assert operator.on_broker_2
     assert operator.drained["status"] == "False"
+
+
+async def test_what_fills_it_is_said_before_it_is_sent():
+    """A kill right after the call would leave `Drained` True: nothing else is sent there."""
+    operator = Older()
+    operator.apply_another(brokers={"decommission": [2]}, throttle=FAST)
+    await operator.until_true(lambda: operator.state_of() == "Succeeded")
+    said, alter = [], operator.kafka.alter_reassignments
+
+    async def altered(orders, *args, **options):
+        said.extend(operator.drained["status"] for to in orders.values() if to and 2 in to)
+        return await alter(orders, *args, **options)
+
+    operator.kafka.alter_reassignments = altered
+    operator.apply_another("later", throttle=FAST)
+    await operator.until_true(lambda: operator.state_of("later") == "Succeeded")
+    assert operator.on_broker_2
+    assert set(said) == {"False"}
+
+
+async def test_a_call_that_fills_it_while_it_is_proved_empty():
+    """Nobody has answered the call, and Kafka carries it out later."""
+    operator = Renamed(KafkaInMemory(range(1, 5), t=[[1, 3], [3, 1]], u=[[3, 2]]))
+    spec = {"strategy": "ForcedMovesOnly", "throttle": FAST}
+    several = {"parallelPartitionCount": 100}
+    named = {"topics": {"include": ["t"]}, "replicationFactor": 3, "brokers": {"include": [1, 2, 3]}}
+    operator.apply(**spec, **named, execution={**several, "suspend": True})
+    operator.apply_another(**spec, topics=EVERY_ONE, brokers={"decommission": [2]})
+    alter, late = operator.kafka.alter_reassignments, []
+
+    async def unanswered(orders, *args, **options):
+        if not late and any(tp.topic == "t" for tp in orders):
+            late.append((orders, operator.clock.at + timedelta(seconds=3)))
+            raise Transient("KafkaUnreachable", "no answer")
+        return await alter(orders, *args, **options)
+
+    operator.kafka.alter_reassignments = unanswered
+    new = next(r for r in operator.engine.rebalances.values() if r.desired.metadata.name == "new")
+    await operator.until_true(lambda: new.memory.empty_since is not None)
+    operator.edit(execution={**several, "suspend": False})
+    await operator.until_true(lambda: late and operator.clock.at >= late[0][1])
+    await alter(late[0][0])
+    for _ in range(60):
+        await operator.round()
+    filled = any(2 in held for held in operator.kafka.lists("t"))
+    assert said_of(operator) == ("False" if filled else "True")
+
+
+def said_of(operator):
+    conditions = operator.kube.resources[REBALANCES, "kafka", "new"]["status"]["conditions"]
+    return next(c["status"] for c in conditions if c["type"] == "Drained")

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
-from kafka_rebalance.execution.partition_status import Direction
+from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.reconcile.state.assessment import Drain, LeavingBroker
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.units import few
 
 Drains = Sequence[tuple[Sequence[int], LeavingBroker]]
-"""Brokers that rebalances empty. The later entry counts for a broker that is in two of them."""
+"""Brokers that rebalances empty, and by which one."""
 
 
 def drain_of(rebalance: RebalanceView) -> LeavingBroker | None:
@@ -28,11 +28,16 @@ def drain_of(rebalance: RebalanceView) -> LeavingBroker | None:
 
 
 def leaving_brokers(drains: Drains) -> dict[BrokerId, LeavingBroker]:
-    """All brokers that rebalances empty. That a broker is being drained counts for more than that it was."""
+    """All brokers that rebalances empty. That a broker is being drained counts most, then the latest proof."""
     found = dict[BrokerId, LeavingBroker]()
-    for brokers, row in sorted(drains, key=lambda drain: drain[1].drained is None):
+    for brokers, row in sorted(drains, key=_by_time_of_proof):
         found.update(dict.fromkeys(map(BrokerId, brokers), row))
     return found
+
+
+def _by_time_of_proof(drain: tuple[Sequence[int], LeavingBroker]) -> tuple[bool, float]:
+    at = drain[1].drained
+    return at is None, at.timestamp() if at is not None else 0.0
 
 
 def drained_at(rebalance: RebalanceView) -> datetime | None:
@@ -95,21 +100,36 @@ def to_avoid(
     return leaving.keys() - (drained - empty)
 
 
-def filling(rebalances: Iterable[RebalanceView]) -> dict[BrokerId, dict[str, str]]:
-    """By broker, the uid and the name of those of these rebalances that send replicas there now.
-
-    A partition whose first order Kafka has refused may be given up by now: then it has no goal.
-    """
+def filling(rebalances: Iterable[RebalanceView], orders: Mapping[str, Orders]) -> dict[BrokerId, dict[str, str]]:
+    """By broker in a list of these orders, which are by uid: the uid and the name of the rebalances that send it."""
     found: defaultdict[BrokerId, dict[str, str]] = defaultdict(dict)
     for rebalance in rebalances:
-        sent, run = rebalance.assessment.sent, rebalance.record.loaded_run
-        direction = rebalance.assessment.judgement.direction
-        if run is None or not sent or direction is Direction.REVERT:
-            continue
-        goals = run.goals if direction is Direction.FORWARD else run.starts
-        for broker in {broker for tp in sent for broker in goals.get(tp, ())}:
+        lists = orders.get(rebalance.desired.uid, Orders()).alters.values()
+        for broker in frozenset().union(*lists):
             found[broker][rebalance.desired.uid] = rebalance.desired.name
     return dict(found)
+
+
+def on_drained(
+    leaving: Mapping[BrokerId, LeavingBroker], partitions: Mapping[TopicPartition, PartitionState]
+) -> dict[BrokerId, TopicPartition]:
+    """The drained brokers that hold a replica, with the first partition of theirs."""
+    drained = {broker for broker, row in leaving.items() if row.drained is not None}
+    found = dict[BrokerId, TopicPartition]()
+    for tp, state in partitions.items() if drained else ():
+        for broker in state.replicas:
+            if broker in drained:
+                found.setdefault(broker, tp)
+    return found
+
+
+def held_again(rebalance: RebalanceView, held: Mapping[BrokerId, TopicPartition]) -> Drain | None:
+    """What is to be said of the brokers that it has drained if others hold replicas on them (see ``on_drained``)."""
+    leaving = frozenset(map(BrokerId, rebalance.desired.spec.brokers.decommission))
+    if not (again := sorted(leaving & held.keys())):
+        return None
+    message = f"brokers {few(again, 10)} hold replicas again, for example of {held[again[0]]}"
+    return Drain(leaving, empty=False, message=message)
 
 
 def filled_again(rebalance: RebalanceView, fill: Mapping[BrokerId, Mapping[str, str]]) -> Drain | None:

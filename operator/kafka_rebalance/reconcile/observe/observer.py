@@ -92,7 +92,8 @@ class Observer:
         self._planned: Collection[TopicPartition] = ()
         self._planned_topics: frozenset[str] = frozenset()
         self._reading = 0
-        self._full_readings = 0
+        self.full_readings = 0
+        """How often everything has been read."""
         self._looked_at = 0
         self._everything_due_at = float("-inf")
         self._unhealthy: dict[TopicPartition, PartitionState] = {}
@@ -151,7 +152,7 @@ class Observer:
             pause = max(_SHARE * took, len(self._known) / _DESCRIBED_PER_SECOND)
             pause = max(EVERYTHING_SECONDS, min(pause, _EVERYTHING_AT_LEAST_EVERY_SECONDS))
             self._everything_due_at = begun + pause
-            self._full_readings += 1
+            self.full_readings += 1
             try:
                 # Without the permission to read others' topics the gate assumes 1 as their min.insync.replicas.
                 self._unhealthy_min_insync = await self._min_insync_of_unhealthy.read(
@@ -199,8 +200,8 @@ class Observer:
         ``others`` are being moved by other tools; their sizes are read too.
         """
         known = await self.everything()
-        again = self._full_readings != self._looked_at
-        self._looked_at = self._full_readings
+        again = self.full_readings != self._looked_at
+        self._looked_at = self.full_readings
         fresh, listed = await self._to_describe(moving, info)
         all_that_move = listed is None
         many = max(len(planned), len(self._unhealthy)) >= _MANY

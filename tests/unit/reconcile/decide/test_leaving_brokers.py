@@ -8,19 +8,20 @@ import pytest
 from tests.fakes.found_by_rounds import recorded
 from tests.fakes.stopped_clock import NOON
 
-from kafka_rebalance.execution.partition_status import Direction
+from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.run import Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.decide.leaving_brokers import (
     drain_of,
     filled_again,
     filling,
+    held_again,
     leaving_brokers,
     not_named,
+    on_drained,
     to_avoid,
 )
-from kafka_rebalance.reconcile.state.assessment import Assessment, LeavingBroker
-from kafka_rebalance.reconcile.state.judgement import Judgement
+from kafka_rebalance.reconcile.state.assessment import LeavingBroker
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
 DRAINED, BEING_DRAINED = LeavingBroker("kafka/r", NOON), LeavingBroker("kafka/r")
@@ -82,6 +83,12 @@ class TestLeaving:
         assert not leaving(with_run(rebalance("True"), planning_hash="of the spec before"))
         assert not leaving(with_run(rebalance("True"), undo=True))
 
+    def test_the_latest_proof_counts_of_a_broker_that_two_have_drained(self):
+        """A resource that was created between the two proofs is older than the latest one."""
+        earlier, later = LeavingBroker("kafka/a", NOON), LeavingBroker("kafka/b", NOON + timedelta(seconds=1))
+        assert leaving_brokers([([2], later), ([2], earlier)]) == {2: later}
+        assert leaving_brokers([([2], earlier), ([2], later)]) == {2: later}
+
 
 class TestNotNamed:
     @pytest.mark.parametrize(
@@ -119,43 +126,31 @@ class TestToAvoid:
 
 
 class TestFilledAgain:
-    def test_what_is_sent_is_looked_through_once_for_all_that_were_drained(self):
-        """A namespace may have drained brokers with thousands of resources."""
-        run = Counted({TopicPartition("t", number): (1, 2, 3) for number in range(5)})
-        fill = filling([sending(run)])
-        assert run.asked == 5
-        for _ in range(10):
-            drain = filled_again(rebalance("True"), fill)
-            assert (drain.empty, drain.message) == (False, "kafka/other moves replicas to brokers 2 again")
-        assert run.asked == 5
+    def test_by_the_list_of_an_order(self):
+        drain = filled_again(rebalance("True"), filling([OTHER], orders(1, 2, 3)))
+        assert (drain.empty, drain.message) == (False, "kafka/other moves replicas to brokers 2 again")
 
     def test_not_by_what_goes_elsewhere(self):
-        assert filled_again(rebalance("True"), filling([sending({TopicPartition("t", 0): (1, 3, 4)})])) is None
-
-    def test_a_partition_that_was_given_up_is_not_sent(self):
-        """Kafka has refused its first order, and the resource was deleted meanwhile."""
-        other = sending({TopicPartition("t", 0): (1, 2, 3)})
-        other.record.loaded_run.goals.clear()
-        assert filled_again(rebalance("True"), filling([other])) is None
+        assert filled_again(rebalance("True"), filling([OTHER], orders(1, 3, 4))) is None
 
     def test_its_own_replicas_are_not_meant(self):
-        fill = filling([sending({TopicPartition("t", 0): (1, 2, 3)}, uid="u-1")])
-        assert filled_again(rebalance("True"), fill) is None
+        assert filled_again(rebalance("True"), filling([rebalance()], orders(1, 2, 3, uid="u-1"))) is None
 
 
-class Counted(dict):
-    """Counts how often a target is looked up."""
+class TestHeldAgain:
+    def test_replicas_on_a_drained_broker(self):
+        assert on_drained({BrokerId(2): DRAINED}, held(1, 2)) == {2: TopicPartition("t", 0)}
+        drain = held_again(rebalance("True"), {BrokerId(2): TopicPartition("t", 0)})
+        assert (drain.empty, drain.message) == (False, "brokers 2 hold replicas again, for example of t-0")
 
-    asked = 0
+    def test_not_of_one_that_is_being_drained_nor_of_other_brokers(self):
+        assert not on_drained({BrokerId(2): BEING_DRAINED}, held(1, 2))
+        assert not on_drained({BrokerId(2): DRAINED}, held(1, 3))
+        assert held_again(rebalance("True"), {BrokerId(3): TopicPartition("t", 0)}) is None
 
-    def get(self, tp, default=None):
-        self.asked += 1
-        return super().get(tp, default)
+
+OTHER = SimpleNamespace(desired=SimpleNamespace(uid="u-2", name="kafka/other"))
 
 
-def sending(goals, uid="u-2"):
-    """Another rebalance, which sends these partitions to their targets."""
-    assessment = Assessment(sent=frozenset(goals), judgement=Judgement(direction=Direction.FORWARD))
-    record = SimpleNamespace(loaded_run=SimpleNamespace(goals=goals))
-    desired = SimpleNamespace(uid=uid, name="kafka/other")
-    return SimpleNamespace(assessment=assessment, record=record, desired=desired)
+def orders(*replicas, uid="u-2"):
+    return {uid: Orders(alters={TopicPartition("t", 0): replicas_of(*replicas)})}
