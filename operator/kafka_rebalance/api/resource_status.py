@@ -148,7 +148,7 @@ class PlanStatus(ApiModel):
     """The current plan."""
 
     hash: Annotated[str, Field(max_length=80)] = Field(
-        description="Hash of the changed partitions, for spec.approval.planHash."
+        description="Hash of the changed partitions and of the brokers to decommission, for spec.approval.planHash."
     )
     ref: Annotated[str, Field(max_length=253)] | None = Field(
         default=None, description="Name of the index ConfigMap of the stored plan, in the operator's namespace."

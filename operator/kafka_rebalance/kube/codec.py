@@ -92,6 +92,7 @@ def encode_plan(plan: Plan) -> bytes:
             **({"load": _LOAD.dump_python(plan.load, mode="json")} if plan.load is not None else {}),
             **({"logDirs": _log_dir_columns(plan.log_dirs)} if plan.log_dirs else {}),
             **({"rateRoom": _rate_columns(plan.rate_room)} if plan.rate_room is not None else {}),
+            **({"decommission": plan.decommission} if plan.decommission else {}),
         },
         _LEVEL,
     )
@@ -153,6 +154,7 @@ def decode_plan(payload: bytes) -> Plan:
             load=_LOAD.validate_python(raw["load"]) if "load" in raw else None,  # only of plans with load goals
             log_dirs=_log_dir_moves(raw["logDirs"]) if "logDirs" in raw else (),
             rate_room=_rate_room(raw["rateRoom"]) if "rateRoom" in raw else None,
+            decommission=tuple(map(BrokerId, raw.get("decommission", ()))),  # plans of earlier versions do not have it
         )
 
 

@@ -72,7 +72,7 @@ class PlanStore(_ResourceStore):
     ) -> str:
         """Store, replacing the plan of the same hash; returns ``ref``. ``namespace``: of the resource."""
         name = self._blobs.name(uid, plan_hash)
-        payload, actual = await asyncio.to_thread(lambda: (codec.encode_plan(plan), plan.hash))
+        payload, actual = await asyncio.to_thread(lambda: (codec.encode_plan(plan), plan.moves_hash))
         times = {"createdAt": created_at.isoformat()}
         attributes = {"clusterId": cluster_id, "planHash": actual, _NAMESPACE: namespace, **times}
         await self._blobs.write(name, uid, payload, attributes)
@@ -335,7 +335,7 @@ class RunStore:
 
 def _decode_with_hash(payload: bytes) -> tuple[Plan, str]:
     plan = codec.decode_plan(payload)
-    return plan, plan.hash
+    return plan, plan.moves_hash
 
 
 def _to_record(origin: Origin, before: Origin | None) -> Origin | None:

@@ -149,6 +149,8 @@ class Plan:
 
     ``log_dirs``, sorted: the replicas of these partitions that move between log dirs of their broker, and those of
     which a rollback has to know the log dir. Only of brokers with several.
+
+    ``decommission``, sorted: the brokers that the plan was made to empty. They may hold nothing of what is selected.
     """
 
     partitions: tuple[PlannedPartition, ...]
@@ -167,6 +169,7 @@ class Plan:
     load: LoadOutcome | None = None
     log_dirs: tuple[LogDirMove, ...] = ()
     rate_room: RateRoom | None = None
+    decommission: tuple[BrokerId, ...] = ()
 
     @cached_property
     def log_dir_moves(self) -> int:
@@ -232,9 +235,20 @@ class Plan:
 
     @cached_property
     def hash(self) -> str:
-        """``sha256:…`` over the changed partitions, elections included, and the lists they were planned from.
+        """``sha256:…`` over the moves and the brokers to empty: an approval covers both, since these are cordoned.
 
         Unrelated changes in the cluster, sizes included, do not change it, so they do not void an approval.
+        """
+        if not self.decommission:
+            return self.moves_hash
+        text = f"{self.moves_hash} {[*self.decommission]}"
+        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+    @cached_property
+    def moves_hash(self) -> str:
+        """``sha256:…`` over the changed partitions, elections included, and the lists they were planned from.
+
+        Stored plans are verified by it: earlier versions know no other hash.
         """
         return plan_hash(self.partitions, self.log_dirs)
 

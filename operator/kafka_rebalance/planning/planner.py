@@ -45,6 +45,10 @@ from kafka_rebalance.reasons import Reason
 @without_collector()
 def plan(request: PlanRequest) -> Plan:
     """The plan of the requested strategy, with its certificate. Raises Refused when the request contradicts itself."""
+    return replace(_solved(request), decommission=tuple(sorted(request.decommission)))
+
+
+def _solved(request: PlanRequest) -> Plan:
     if request.strategy is Strategy.ASSIGNMENT:
         check_assignment(request)
     leaderless = sorted(p.tp for p in request.partitions if not p.has_leader)

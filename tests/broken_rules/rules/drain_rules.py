@@ -4,6 +4,25 @@ from tests.broken_rules.broken_rule import BrokenRule
 
 DRAIN_RULES = (
     BrokenRule(
+        "approved-cordon",
+        "The hash of a plan, which an approval names, covers the brokers to empty, which are cordoned.",
+        "model/plan.py",
+        "if not self.decommission:",
+        "if self is not None:",
+        (
+            "tests/unit/model/test_plan.py::TestHash::test_it_covers_the_brokers_to_empty",
+            "tests/unit/reconcile/test_engine_cordons.py::test_no_broker_that_an_edit_adds_after_the_approval",
+        ),
+    ),
+    BrokenRule(
+        "cordon-of-an-edit",
+        "A spec that was edited during a round cordons nothing before it has a plan.",
+        "reconcile/act/cordoning.py",
+        "run.planning_hash == desired.planning_hash and ",
+        "",
+        ("tests/unit/reconcile/act/test_cordoning.py::test_not_by_a_spec_that_was_edited_in_this_round",),
+    ),
+    BrokenRule(
         "late-cordon",
         "A cordon stays on record while a call that sets it may still be carried out.",
         "reconcile/act/cordoning.py",

@@ -124,6 +124,13 @@ class TestPlans:
         assert len({found.hash for found in (made, moved, *changed)}) == 4
         assert replace(moved, log_dirs=moves[::-1]).hash == moved.hash
 
+    def test_brokers_to_empty(self) -> None:
+        """Absent from other plans, and ignored by an earlier version: docs/install.md promises that it reads both."""
+        made = replace(plan(3), decommission=(BrokerId(4), BrokerId(5)))
+        assert decode_plan(encode_plan(made)) == made
+        assert unpack(encode_plan(made))["format"] == 2
+        assert "decommission" not in unpack(encode_plan(plan(3)))
+
     def test_warnings(self) -> None:
         """Not part of the hash; a plan of an older operator has none."""
         unmatched = ("spec.topics.exclude[0]: '__*' matches no topic",)

@@ -15,7 +15,8 @@ from kafka_rebalance.kube import codec
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.blobs import BlobStore
 from kafka_rebalance.kube.codec import encode_origins
-from kafka_rebalance.kube.store import OriginStore, RunStore
+from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
@@ -62,6 +63,18 @@ def by_partition(rows):
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     monkeypatch.setattr("kafka_rebalance.kube.store.PIECE_BYTES", 4096)
+
+
+class TestPlans:
+    @pytest.mark.parametrize("decommission", [(), (BrokerId(1), BrokerId(5))])
+    async def test_an_earlier_version_can_verify_them(self, decommission):
+        """It computes the hash of the moves and compares it with the attribute. The run has the key."""
+        kube, move = KubeInMemory(), PlannedPartition(TopicPartition("t", 0), replicas_of(1), replicas_of(2))
+        plan = Plan((move,), Certificate(1, optimal=True), decommission=decommission)
+        ref = await PlanStore(kube).save("u", plan.hash, "c", plan, NOON)
+        assert (await BlobStore(kube, "plan").attributes(ref))["planHash"] == replace(plan, decommission=()).hash
+        stored = await PlanStore(kube).load("u", plan.hash)
+        assert (stored.plan, stored.plan.hash) == (plan, plan.hash)
 
 
 class TestAppending:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_rebalance.model.plan import Certificate, LogDirMove, joined_log_dirs
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPartition, joined_log_dirs
+from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 
 class TestCertificate:
@@ -15,6 +15,20 @@ class TestCertificate:
         """The number of moves is proven minimal if it equals the lower bound."""
         assert Certificate.of(moves=3, lower_bound=3) == Certificate(3, optimal=True)
         assert Certificate.of(moves=4, lower_bound=3) == Certificate(3, optimal=False)
+
+
+class TestHash:
+    MOVE = PlannedPartition(TopicPartition("t", 0), replicas_of(1, 2), replicas_of(3, 2))
+
+    def test_it_covers_the_brokers_to_empty(self):
+        """Also those that lose no replica by the plan: they are cordoned, which requires approval."""
+        kept, emptied, more = (
+            Plan((self.MOVE,), Certificate(1, optimal=True), decommission=b) for b in ((), (1,), (1, 5))
+        )
+        assert len({kept.hash, emptied.hash, more.hash}) == 3
+        assert {plan.moves_hash for plan in (kept, emptied, more)} == {kept.hash}
+        empty = Plan((), Certificate(0, optimal=True))
+        assert replace(empty, decommission=(5,)).hash not in {empty.hash, emptied.hash}
 
 
 class TestLogDirsOfTwoRuns:

@@ -12,6 +12,7 @@ from tests.unit.reconcile.renamed_resources import Renamed
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import ConfigSource, ConfigValue
+from kafka_rebalance.kube.store import PlanStore, RunStore
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.act.cordoning import CONFIG
 
@@ -328,6 +329,48 @@ async def test_of_a_resource_that_takes_a_run_over_before_its_own_begins(monkeyp
         kafka.arrive()
     assert not operator.exists("new")
     assert kafka.cordoned == []
+
+
+def approve(operator, plan_hash, **spec):
+    operator.edit(approval={"policy": "Manual", "planHash": plan_hash}, **spec)
+
+
+@pytest.fixture
+async def approved():
+    """A plan that empties broker 4 of topic t, approved and suspended. Broker 5 holds only another topic."""
+    operator = OperatorInMemory(Brokers(range(1, 6), t=[[1, 2, 4]], u=[[5, 1, 2]]))
+    spec = {"topics": {"include": ["t"]}, "brokers": {"include": [1, 2, 3], "decommission": [4]}}
+    operator.apply(throttle=FAST, approval={"policy": "Manual"}, **spec)
+    await operator.until("AwaitingApproval")
+    approve(operator, operator.run.plan_hash, execution={"suspend": True})
+    await operator.until("Suspended")
+    return operator
+
+
+async def test_no_broker_that_an_edit_adds_after_the_approval(approved):
+    """The moves stay the same, but the broker is cordoned, and stays so after the success."""
+    approved.edit(brokers={"include": [1, 2, 3], "decommission": [4, 5]}, execution={"suspend": False})
+    for _ in range(10):
+        await approved.round()
+        assert approved.kafka.cordoned == []
+    assert (approved.state, approved.run.started) == ("AwaitingApproval", False)
+    approve(approved, approved.run.plan_hash)
+    await approved.until("Succeeded")
+    assert approved.kafka.cordoned == [4, 5]
+
+
+async def test_a_plan_of_an_earlier_version_stays_approved(approved):
+    """It does not name the brokers to empty, but the spec has not been edited since. An edit makes a plan that does."""
+    plans, runs, run = PlanStore(approved.kube), RunStore(approved.kube), approved.run
+    older = replace((await plans.load(run.uid, run.plan_hash)).plan, decommission=())
+    await plans.save(run.uid, older.hash, run.cluster_id, older, run.opened_at)
+    await runs.load(run.uid)
+    await runs.save(replace(run, plan_hash=older.hash))
+    approved.restart()
+    approve(approved, older.hash, execution={"suspend": False})
+    await approved.until("Succeeded")
+    assert approved.run.plan_hash == older.hash
+    assert approved.kafka.cordoned == [4]
 
 
 async def test_what_somebody_cordons_after_a_takeover_stays():

@@ -48,7 +48,7 @@ async def _approve(scope: ResourceScope, name: str, plan_hash: str | None, *, ye
         if seen.spec.approval.plan_hash == plan.hash:
             click.echo(f"plan {plan.hash} of {scope.namespace}/{name} is already approved")
             return
-        print_planned(seen.status)
+        print_planned(seen)
         if not yes:
             confirm("Approve it?")
 

@@ -38,7 +38,7 @@ def diff(name: str, scope: ResourceScope, *, output: str) -> None:
     if output != "table":
         print_document(planned_document(rebalance.status, partitions), output)
         return
-    print_planned(rebalance.status)
+    print_planned(rebalance)
     if partitions is not None:
         print_partitions(partitions)
 

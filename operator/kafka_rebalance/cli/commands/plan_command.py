@@ -222,6 +222,7 @@ def plan_options(
         replication_factor=replication_factor or spec.replication_factor,
         assignment=lists or {},
         capacities={broker: capacity.by_resource() for broker, capacity in described.capacities.items()},
+        decommission=frozenset(leaving),
     )
     _check_options(request, given_lists=lists is not None, leaving=leaving)
     if request.goals.max_data_to_move is not None and (unknown := sorted(p.tp for p in selected if p.tp not in sizes)):
@@ -372,6 +373,7 @@ def _document(
             "sizesUnknown": sum(p.tp not in sizes for p in made.partitions),
             "planningSeconds": round(seconds, 6),
             "hash": made.hash,
+            **({"decommission": list(made.decommission)} if made.decommission else {}),
             **({"before": asdict(made.before), "after": asdict(made.after)} if made.before and made.after else {}),
             **({"imbalance": asdict(made.imbalance)} if made.imbalance else {}),
             **({"load": load_document(made.load)} if made.load else {}),

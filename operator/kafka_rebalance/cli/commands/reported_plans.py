@@ -86,6 +86,7 @@ def report_of_file(cluster: BinaryIO, plan_file: BinaryIO, now: datetime) -> Rep
             after=_spread(summary.get("after")),
             crowded=tuple(filter(None, map(str, summary.get("warnings") or ()))),
             imbalance=_imbalance(summary.get("imbalance")),
+            decommission=tuple(BrokerId(int(broker)) for broker in summary.get("decommission") or ()),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as wrong:
         raise click.BadParameter("summary: it is not that of a plan", param_hint="--plan") from wrong

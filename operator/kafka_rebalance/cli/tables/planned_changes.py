@@ -7,6 +7,7 @@ from rich.table import Table
 
 from kafka_rebalance.api.conditions import ConditionType, find_condition
 from kafka_rebalance.api.resource_status import KafkaRebalanceStatus
+from kafka_rebalance.api.v1alpha1 import KafkaRebalance
 from kafka_rebalance.cli.tables.console import plain_console, plain_table
 from kafka_rebalance.cli.tables.phrases import ids
 from kafka_rebalance.cli.tables.status_table import plan_facts
@@ -16,12 +17,14 @@ from kafka_rebalance.units import format_bytes
 _PARTITION_COLUMNS = ("TOPIC-PARTITION", "CURRENT", "TARGET", "NEW REPLICAS", "TO COPY")
 
 
-def print_planned(status: KafkaRebalanceStatus) -> None:
+def print_planned(rebalance: KafkaRebalance) -> None:
     """The figures of the plan with its hash, the warnings of the operator, and the table of the brokers."""
-    console = plain_console()
+    console, status = plain_console(), rebalance.status
     facts = Table.grid(padding=(0, 3, 0, 0))
     for label, text in plan_facts(status.plan):
         facts.add_row(label, text)
+    if leaving := rebalance.spec.brokers.decommission:
+        facts.add_row("Decommission", f"brokers {', '.join(map(str, sorted(leaving)))}")
     if status.plan is not None and status.plan.eta is not None:
         facts.add_row("Duration", f"{status.plan.eta}, at the current throttle")
     console.print(facts)

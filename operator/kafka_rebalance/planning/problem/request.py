@@ -73,6 +73,7 @@ class PlanRequest:
     Replicas on any other broker, known or not, must move. Only these partitions are moved and counted.
     ``replication_factor`` (None: no change) applies to each partition that is not pinned; ``assignment`` is the target
     of the strategy Assignment. ``capacities``: bytes or bytes per second of each broker and resource, where known.
+    ``decommission``: which of the brokers that are no targets are to be empty; the plan names them.
     """
 
     brokers: tuple[Broker, ...]
@@ -83,6 +84,7 @@ class PlanRequest:
     replication_factor: int | None = None
     assignment: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
     capacities: Mapping[BrokerId, Mapping[LoadResource, int]] = field(default_factory=dict)
+    decommission: frozenset[BrokerId] = frozenset()
 
 
 def eligible_brokers(

@@ -58,15 +58,18 @@ class Cordons:
         ``rebalances``: those of the cluster with an open run. The last one that wants a cordon removes it.
         Does nothing if Kafka does not support cordons, or if it is not known which brokers are to be emptied.
         """
-        if rebalance.record.run is None or rebalance.record.loaded_run is None or end_unknown(rebalance):
+        run, desired = rebalance.record.run, rebalance.desired
+        if run is None or rebalance.record.loaded_run is None or end_unknown(rebalance):
             return
         if rebalance.memory.cordons_denied:  # striking them off has failed
             await self._strike(rebalance)
         await self._settle(rebalance, alive)
         others = [other.record.open_run for other in rebalances if other is not rebalance]
         of_others = {broker for other in others if other is not None for broker in other.cordoned}
-        leaving = {BrokerId(b) for b in rebalance.desired.spec.brokers.decommission} & set(alive)
-        wanted = leaving if direction_of(rebalance) is Direction.FORWARD else set[BrokerId]()
+        leaving = {BrokerId(b) for b in desired.spec.brokers.decommission} & set(alive)
+        # A spec that was edited in this round has no plan yet, and its brokers may need another approval.
+        planned = run.planning_hash == desired.planning_hash and direction_of(rebalance) is Direction.FORWARD
+        wanted = leaving if planned else set[BrokerId]()
         await self._cordon_new(rebalance, wanted, of_others)
         if back := (_cordoned(rebalance) - wanted) & set(alive):
             await self._uncordon(rebalance, back, of_others)

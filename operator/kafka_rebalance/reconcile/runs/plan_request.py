@@ -65,9 +65,8 @@ async def make_plan(
     # Both the request and what is added to the plan take seconds if there are many partitions.
     resting = await off_the_loop(_at_rest, selected)
     request = await off_the_loop(_request, spec, info, resting, selected, loads, inputs)
-    leaving = _ids(spec.brokers.decommission)
     made = await run_planner(request, turns, namespace)
-    return await off_the_loop(_completed, made, request, resting, selected, inputs, leaving)
+    return await off_the_loop(_completed, made, request, resting, selected, inputs)
 
 
 def _at_rest(selected: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, PartitionState]:
@@ -106,6 +105,7 @@ def _request(
         # Partitions in flight are left to the tool that moves them, also if the lists name them.
         assignment={tp: row for tp, row in inputs.lists.wanted.items() if tp in resting or tp not in selected},
         capacities=inputs.capacities,
+        decommission=decommission,
     )
 
 
@@ -144,7 +144,6 @@ def _completed(
     resting: Mapping[TopicPartition, PartitionState],
     selected: Mapping[TopicPartition, PartitionState],
     inputs: PlanInputs,
-    decommission: frozenset[BrokerId],
 ) -> Plan:
     """The plan with the elections, and with what was left out of the request."""
     busy = [
@@ -153,7 +152,7 @@ def _completed(
     ]
     if request.strategy is Strategy.PREFERRED_LEADERS:
         made = replace(made, partitions=tuple(sorted((*made.partitions, *_elections(request, made, resting)))))
-    staying = _left_on(decommission, request, made) if decommission else ()
+    staying = _left_on(request.decommission, request, made) if request.decommission else ()
     made = replace(made, skipped=(*made.skipped, *inputs.lists.skipped, *busy, *staying))
     wanted = inputs.lists.wanted
     in_place = tuple(sorted(wanted.keys() - made.about)) if wanted else ()

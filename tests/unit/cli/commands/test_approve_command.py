@@ -44,6 +44,11 @@ class TestApproved:
         assert done.out.endswith("Approve it? [y/N]: y\napproved; follow it with: kafka-rebalance watch r -n kafka\n")
         assert spec_of(kube)["approval"] == {"policy": "Manual", "driftBudget": 5, "planHash": HASH}
 
+    def test_it_names_the_brokers_to_empty(self):
+        """The hash covers them: they are cordoned, also those that lose no replica."""
+        done = approve(world(body({**MANUAL, "brokers": {"decommission": [5, 3]}}, status(WAITING))))
+        assert "Decommission brokers 3, 5" in [" ".join(line.split()) for line in done.out.splitlines()]
+
     def test_it_says_how_long_it_takes(self):
         done = approve(world(body(MANUAL, status(WAITING, plan(eta="40m to 1h20m")))))
         assert "\nDuration   40m to 1h20m, at the current throttle" in done.out

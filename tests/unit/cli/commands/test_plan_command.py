@@ -110,6 +110,13 @@ class TestBrokers:
         after = lists(planned(option, "2,3", "--all"))
         assert {b for replicas in after.values() for b in replicas} == {2, 3}
 
+    def test_the_hash_covers_decommissioned_brokers(self) -> None:
+        """As in the operator, since these are cordoned; brokers that are only not listed are not."""
+        by_name, by_list = (planned(*given)["summary"] for given in (["--decommission", "3"], ["--brokers", "0,1,2"]))
+        assert by_name["decommission"] == [3]
+        assert "decommission" not in by_list
+        assert by_name["hash"] != by_list["hash"]
+
     def test_decommissioned_brokers_keep_nothing(self) -> None:
         """Several brokers can be drained at once."""
         after = lists(planned("--decommission", "0,3", "--all"))

@@ -73,9 +73,10 @@ class TestPlans:
         assert "180% of its share before, 140% after" in page
         assert "<h3>BytesIn, as the plan predicts</h3>" in page
 
-    def test_from_a_file(self, cluster, written, tmp_path):
+    @pytest.mark.parametrize("given", [(), ("--decommission", "3")])
+    def test_from_a_file(self, cluster, written, tmp_path, given):
         """What `plan -o json` has written: the same hash, and what it has proved."""
-        made = run_program("plan", "--cluster", cluster, "-o", "json").out
+        made = run_program("plan", "--cluster", cluster, *given, "-o", "json").out
         (tmp_path / "plan.json").write_text(made)
         arguments = ("report", "--cluster", cluster, "--plan", str(tmp_path / "plan.json"))
         page = written(lambda *more: run_program(*arguments, *more))

@@ -58,12 +58,16 @@ class Cluster:
         self.happened.append(("record", run.cordoned))
 
 
-def rebalance(cordoned=(), *, deleting=False, decommission=(4, 5)):
+def body(*, deleting=False, decommission=(4, 5)):
     metadata = {"name": "r", "namespace": "kafka", "uid": "u"}
     if deleting:
         metadata["deletionTimestamp"] = NOON.isoformat()
     spec = {"kafka": {"bootstrapServers": "kafka:9092"}, "brokers": {"decommission": list(decommission)}}
-    mine = Rebalance.of({"metadata": metadata, "spec": spec})
+    return {"metadata": metadata, "spec": spec}
+
+
+def rebalance(cordoned=(), **spec):
+    mine = Rebalance.of(body(**spec))
     plan = Plan((), Certificate(0, optimal=True))
     run = Run("u", "kafka", "r", "c", "run", mine.desired.planning_hash, plan.hash, NOON, cordoned=tuple(cordoned))
     return recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "ref", {}))
@@ -135,6 +139,14 @@ async def test_any_way_back_takes_it_away(way):
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert cluster.happened == [(ConfigOp.DELETE, 4, ""), ("record", ())]
     assert mine.record.run.cordoned == ()
+
+
+async def test_not_by_a_spec_that_was_edited_in_this_round():
+    """The plan of the run does not have that broker, and its approval does not cover it."""
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance(decommission=[4])
+    mine.see(body(decommission=[4, 5]))
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert cluster.happened == []
 
 
 async def test_without_the_right_to_it_a_decommission_goes_on():

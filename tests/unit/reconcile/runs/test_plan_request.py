@@ -110,6 +110,14 @@ class TestStrategies:
         _, made = await planned(spec(brokers={"decommission": [1]}, **asked_for), cluster([1], [2]))
         assert [(str(s.tp), s.reason) for s in made.skipped] == [("t-0", reason)]
 
+    async def test_it_names_the_brokers_to_empty(self):
+        """Also those without a replica: the hash of the plan covers them."""
+        states = cluster([1, 2], [2, 3])
+        _, made = await planned(spec(brokers={"decommission": [4, 1]}), states)
+        assert made.decommission == (1, 4)
+        _, another = await planned(spec(brokers={"decommission": [1], "include": [2, 3]}), states)
+        assert (another.partitions, another.hash != made.hash) == (made.partitions, True)
+
 
 class TestStaleMetadata:
     ERRAND = PartitionMove(TopicPartition("t", 0), "id", replicas_of(1), replicas_of(1), replicas_of(1, 2, 3))
