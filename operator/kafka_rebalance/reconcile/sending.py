@@ -44,6 +44,8 @@ from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 
 log = logging.getLogger(__name__)
 
+_SLOW_SECONDS = 1.0
+"""A reading that takes longer makes the readings before it too old for a call that lessens the ISR."""
 _FURTHER_CALLS = 1
 """How many calls without a copy may follow the first one of a partition: after an election the leader is dropped."""
 
@@ -270,8 +272,11 @@ class Sending:
         before, confirmed = {r.uid: r.assessment.statuses.by_partition for r in running}, {}
         partitions = look.observation.cluster.partitions
         if risky := {tp for found in orders.values() for tp in may_lessen_isr(found, partitions)}:
+            begun = self._clock.monotonic()
             look = await self._observer.read_min_insync(look, {tp.topic for tp in risky})
-            stale |= risky  # the in-sync replicas may have changed while it was read
+            slow = self._clock.monotonic() - begun >= _SLOW_SECONDS
+            # The in-sync replicas may have changed while it was read.
+            stale |= risky if slow else {tp for found in orders.values() for tp in found.cancels}
         look = await self._look_again(running, stale, look)
         after = {r.uid: r.assessment.statuses.by_partition for r in running}
         meant = {uid: unchanged_orders(found, before[uid], after[uid]) for uid, found in orders.items()}
