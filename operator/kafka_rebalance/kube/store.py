@@ -18,6 +18,7 @@ from kafka_rebalance.kube.api_errors import StoredStateCorrupt
 from kafka_rebalance.kube.blobs import KIND_LABEL, UID_LABEL, Blob, BlobStore, config_map, object_name
 from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.ordered_writes import OrderedWrites
+from kafka_rebalance.kube.run_doubts import RunDoubts
 from kafka_rebalance.kube.shared_reading import SharedReading
 from kafka_rebalance.model.amended import amended
 from kafka_rebalance.model.plan import Plan
@@ -247,19 +248,19 @@ class RunStore:
         self.handovers = 0
         """Changes when the write of a run that was handed over to another resource begins, and when it ends: a list
         that was asked for before may be without it."""
-        self._doubted: dict[str, str] = {}
-        """By uid, the runs that may have started in another cluster, as far as this process has found out."""
+        self.doubts = RunDoubts()
 
     async def load(self, uid: str) -> Run | None:
         """None if the resource never had one."""
         found = await self._kube.get_config_map(object_name(self._KIND, uid))
-        run = None if found is None else self._read(found)
-        return run.doubted if run is not None and self.is_outdated(run) else run
+        if found is None:
+            return None
+        self._writes.note(found)
+        return self.doubts.applied_to(self._decoded(found))
 
     async def save(self, run: Run, check: Callable[[], None] = lambda: None) -> None:
         """Create or replace in one write. ``check`` raises if what another has written by now must not be replaced."""
-        if self.is_outdated(run):  # what was read before must not prove it again
-            run = run.doubted
+        run = self.doubts.applied_to(run)  # what was read before must not prove it again
         name = object_name(self._KIND, run.uid)
         labels = {KIND_LABEL: self._KIND, UID_LABEL: run.uid}
         handed_over = run.successor is not None
@@ -270,38 +271,41 @@ class RunStore:
             self.handovers += handed_over
 
     async def doubt(self, run: Run, *, later: bool = False) -> None:
-        """Record that the run may have started elsewhere: ``unproved`` until ``go_on``, or for ``later`` owners."""
-        if not later:
-            self._doubted[run.uid] = run.run_id
-        now = await self.load(run.uid)
-        if now is not None and now.run_id == run.run_id:
-            await self.save(now.to_doubt_later if later else now.doubted)
+        """Record that the run may have started elsewhere: ``unproved`` until ``go_on``, or for ``later`` owners.
+
+        Conflict if an engine has written the run meanwhile.
+        """
+        self.doubts.add(run, later=later)
+        found = await self._kube.get_config_map(object_name(self._KIND, run.uid))
+        if found is not None and self.is_outdated(now := self._decoded(found)):
+            await self._writes.renew({**found, "data": {self._KEY: codec.encode_run(self.doubts.applied_to(now))}})
 
     async def go_on(self, run: Run) -> None:
         """Save a run in doubt that is continued. With permission it is no longer ``unproved``."""
-        self._doubted.pop(run.uid, None)
+        self.doubts.go_on(run.uid)
         await self.save(run)
 
     def is_outdated(self, run: Run) -> bool:
         """Whether the run has been doubted since it was read."""
-        return self._doubted.get(run.uid) == run.run_id and run != run.doubted
+        return run != self.doubts.applied_to(run)
 
     async def delete(self, uid: str) -> None:
         """No error if there is none."""
-        self._doubted.pop(uid, None)
+        self.doubts.forget(uid)
         name = object_name(self._KIND, uid)
         self._writes.forget(name)
         await self._kube.delete_config_map(name)
 
-    async def list_all(self) -> list[Run]:
+    async def list_all(self, *, on_record: bool = False) -> list[Run]:
         """The runs of all resources, including deleted ones. A run that cannot be read is logged and left out.
 
-        All who ask at the same time share a list.
+        All who ask at the same time share a list. ``on_record``: without doubts that could not be written yet.
         """
-        return list(await self._all.latest())
+        found = await self._all.latest()
+        return list(found) if on_record else list(map(self.doubts.applied_to, found))
 
     async def list_unshared(self) -> list[Run]:
-        """As ``list_all``, with a request of its own."""
+        """As they are on record, with a request of its own."""
         found = await self._kube.list_config_maps({KIND_LABEL: self._KIND})
         for body in found:
             self._writes.note(body)
@@ -320,10 +324,6 @@ class RunStore:
     def how_to_see(self, uid: str) -> str:
         """The command that shows all records of one resource, for messages."""
         return f"kubectl get configmaps -n {self._kube.namespace} -l {UID_LABEL}={uid}"
-
-    def _read(self, found: Json) -> Run:
-        self._writes.note(found)
-        return self._decoded(found)
 
     def _decoded(self, found: Json) -> Run:
         try:

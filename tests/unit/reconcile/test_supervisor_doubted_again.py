@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.shared_clusters import REF
 from tests.unit.reconcile.test_supervisor_cordons import Cordoning
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES, UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.act.cordoning import CONFIG
@@ -93,20 +93,44 @@ async def test_a_run_that_a_resource_has_continued(claimed, denied):
     await another_owner(claimed, denied)
 
 
-async def test_a_run_that_had_ended_at_another_server_of_the_connection(claimed, denied):
-    """Its record had ended meanwhile. The next run of the resource has the cordons of the ended one."""
+def undone(world):
+    body = world.kube.resources[REBALANCES, "evil", "r"]
+    body["metadata"].setdefault("annotations", {})[UNDO_ANNOTATION] = run(world)["plan_hash"]
+    world.see("evil")
+
+
+def edited(world):
+    """The next run of the resource has the cordons of the ended one."""
+    world.edit(REBALANCES, "evil", "r", topics={"include": ["orders"]})
+    world.see("evil")
+
+
+async def repointed(world):
+    world.edit(CONNECTIONS, "k2", "k2", bootstrapServers="x:9092")
+    await world.until(lambda: "c" not in owners(world))
+    world.edit(CONNECTIONS, "k2", "k2", bootstrapServers="kafka:9092")
+
+
+async def created_again(world):
+    """The resource and what is known of its run stay in memory meanwhile."""
+    world.gone(CONNECTIONS, "k2", "k2")
+    await world.until(lambda: "c" not in owners(world))
+    world.connection("k2", name="k2", names=["evil"])
+
+
+@pytest.mark.parametrize("opened", [edited, undone])
+@pytest.mark.parametrize("moved", [repointed, created_again])
+async def test_a_run_that_had_ended_at_another_server_of_the_connection(claimed, denied, moved, opened):
+    """Its record had ended meanwhile, and is opened again in the same process."""
     claimed.servers["x"] = elsewhere = Cordoning([1, 2, 3, 4], own=[[1, 2, 3]])
     elsewhere.cluster_id = "x"
     claimed.connection("k2", server="evil", name="k2", names=["evil"])
     claimed.create("evil", kafka=K2, **DRAIN)
     claimed.see("evil")
     await claimed.until(lambda: run(claimed)["outcome"] == "Succeeded")
-    claimed.edit(CONNECTIONS, "k2", "k2", bootstrapServers="x:9092")
-    await claimed.until(lambda: "c" not in owners(claimed))
-    claimed.edit(CONNECTIONS, "k2", "k2", bootstrapServers="kafka:9092")
-    await claimed.until(lambda: owners(claimed).get("c") == "k2")
-    claimed.edit(REBALANCES, "evil", "r", topics={"include": ["orders"]})
-    claimed.see("evil")
+    await moved(claimed)
+    await claimed.until(lambda: owners(claimed).get("c") == "k2" and claimed.state("evil") == "Succeeded")
+    opened(claimed)
     await claimed.until(lambda: run(claimed)["outcome"] is None)
-    assert run(claimed)["cordoned"] == [1]
+    assert (run(claimed)["cordoned"], run(claimed)["was_unproved"]) == ([1], True)
     await another_owner(claimed, denied)

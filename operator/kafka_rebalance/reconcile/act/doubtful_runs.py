@@ -25,7 +25,7 @@ async def doubt_runs(runs: RunStore, cluster_id: str, owner: Owner) -> None:
     never been. Runs are listed until no other is found: one may just be made of others (``HandedOverRuns.rebuilt``).
     """
     await _doubt(runs, partial(_is_doubtful, cluster_id=cluster_id, owner=owner))
-    listed = await runs.list_all()
+    listed = await runs.list_all(on_record=True)
     ended = [r for r in listed if r.cluster_id == cluster_id and r.undoable and r != r.to_doubt_later]
     await _each(ended, partial(runs.doubt, later=True))
 
@@ -39,7 +39,7 @@ async def doubt_runs_again(runs: RunStore, cluster_id: str) -> None:
 
 
 async def _doubt(runs: RunStore, is_doubtful: Callable[[Run], bool]) -> None:
-    while doubtful := list(filter(is_doubtful, await runs.list_all())):
+    while doubtful := list(filter(is_doubtful, await runs.list_all(on_record=True))):
         await _each(doubtful, runs.doubt)
         for run in doubtful:
             if run.cordoned:

@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.kube.store import RunStore
@@ -90,23 +89,24 @@ class HandedOverRuns:
         started = min((run.started_at for run in taken if run.started_at is not None), default=None)
         cordoned = tuple(sorted({*taken[0].cordoned, *await self.own_cordons(desired.uid)}))
         run = replace(run, started_at=started, last_success=None, cordoned=cordoned)
-        run = run.to_doubt_later if any(one.was_unproved for one in taken) else run
         await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
         await self._stores.origins.replace(desired.uid, run.run_id, ())  # a record, even if there are no origins
         await self._stores.origins.append(desired.uid, run.run_id, inherited.origins.values())
-        doubtful = partial(_is_any_doubtful, taken, self._stores.runs)
-        run = run.doubted if doubtful() else run
+        run = _doubted_like(run, taken, self._stores.runs)
         await self._stores.runs.save(run)
-        if doubtful() and not run.unproved:  # the cluster has got another owner meanwhile
-            run = run.doubted
-            await self._stores.runs.doubt(run)
+        if (doubted := _doubted_like(run, taken, self._stores.runs)) != run:
+            run = doubted  # the cluster has got another owner meanwhile
+            await self._stores.runs.doubt(run, later=not run.unproved)
         await self.use_up(taken)
         return run
 
 
-def _is_any_doubtful(taken: Iterable[Run], runs: RunStore) -> bool:
-    """Whether one of them may have started in another cluster, as is known by now."""
-    return any(run.unproved or runs.is_outdated(run) for run in taken)
+def _doubted_like(run: Run, taken: Iterable[Run], runs: RunStore) -> Run:
+    """The run that has taken over others, in doubt if one of them is, as is known by now."""
+    now = [runs.doubts.applied_to(one) for one in taken]
+    if any(one.unproved for one in now):
+        return run.doubted
+    return run.to_doubt_later if any(one.was_unproved for one in now) else run
 
 
 class _Heirs:

@@ -7,6 +7,8 @@ import pytest
 from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.stopped_clock import NOON, StoppedClock
 
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
@@ -104,7 +106,65 @@ async def test_what_was_read_before_does_not_prove_it_again(runs):
     assert not runs.is_outdated(found)
     await runs.go_on(replace(found, unproved=False))
     await runs.save(before)
-    assert not (await runs.load("u")).unproved
+    found = await runs.load("u")
+    assert (found.unproved, found.was_unproved) == (False, True)
+
+
+@pytest.mark.parametrize("then", [{}, {"run_id": "another"}], ids=["reopened", "planned again"])
+async def test_what_was_read_before_does_not_take_the_later_doubt_back(runs, then):
+    """An ended run is undone, or the next one has its cordons: made of the record of before, by the same process."""
+    before = run(owner=OWNER, **SENT, **CLOSED)
+    await runs.save(before)
+    await doubt_runs(runs, "c", OWNER)
+    assert runs.is_outdated(before)
+    await runs.save(replace(before, closed_at=None, outcome=None, cordoned=(BrokerId(1),), **then))
+    await doubt_runs_again(runs, "c")
+    found = await runs.load("u")
+    assert (found.unproved, found.cordoned) == (True, ())
+
+
+async def test_a_run_in_another_cluster_has_nothing_of_it(runs):
+    ended = run(owner=OWNER, **SENT, **CLOSED)
+    await runs.save(ended)
+    await doubt_runs(runs, "c", OWNER)
+    await runs.save(elsewhere := run(cluster_id="d", **SENT))
+    assert await runs.load("u") == elsewhere
+
+
+async def test_what_an_engine_saves_while_the_record_is_read(monkeypatch):
+    """The answer of before comes last. The doubt is recorded with the next try."""
+    runs = RunStore(kube := KubeInMemory())
+    await runs.save(before := run(owner=OTHER, **SENT))
+    real, ended = kube.get_config_map, replace(before, **CLOSED)
+
+    async def slow(name):
+        monkeypatch.setattr(kube, "get_config_map", real)
+        found = await real(name)
+        await runs.save(ended)
+        return found
+
+    monkeypatch.setattr(kube, "get_config_map", slow)
+    with pytest.raises(Conflict):
+        await runs.doubt(before)
+    await runs.doubt(before)
+    assert await runs.list_all(on_record=True) == [ended.doubted]
+
+
+async def test_a_doubt_that_could_not_be_written(monkeypatch):
+    """It counts in this process, and the next try writes it."""
+    runs = RunStore(kube := KubeInMemory())
+    await runs.save(before := run(**SENT))
+
+    async def away(*_):
+        raise Transient("ApiServerUnreachable", "no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kube, "replace_config_map", away)
+        with pytest.raises(Transient):
+            await doubt_runs(runs, "c", OWNER)
+    assert [await runs.load("u")] == await runs.list_all() == [before.doubted]
+    await doubt_runs(runs, "c", OWNER)
+    assert await RunStore(kube).load("u") == before.doubted
 
 
 @pytest.mark.parametrize("moment", ["handed_over", "origins", "used_up"])
