@@ -199,14 +199,17 @@ class Lifecycle(RunRecords):
         The record of the run is written last, with its present cordons, because the plan was made in parallel with the
         rounds. An order to undo that the plan supersedes is removed first: the new plan may have the same hash.
         Conflict as soon as the engine, with these ``rebalances``, does not have it any more: another engine may have
-        begun a run since.
+        begun a run since. The same if an earlier run, whose cordons or origins it has, was doubted since it was read.
         """
 
         def check() -> None:
             if not is_served(rebalance, rebalances):
                 raise Conflict(f"another engine serves {rebalance.name} now, or none")
+            if any(map(self._stores.runs.is_outdated, earlier)):
+                raise Conflict(f"the cluster of {rebalance.name} has got another owner")
 
         before, uid, run = rebalance.record.run, rebalance.uid, planned.run
+        earlier = (*planned.inherited_from, *((before,) if before is not None else ()))
         same = before is not None and before.run_id == run.run_id
         if before is not None and before.cluster_id == self._cluster_id:
             last_success = before.last_to_undo if same or run.started_at is None else None

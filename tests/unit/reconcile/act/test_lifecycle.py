@@ -287,6 +287,30 @@ async def test_another_engine_begins_a_run_meanwhile(world, monkeypatch, request
     assert not mine.record.was_read
 
 
+@pytest.mark.parametrize("later", [True, False])
+async def test_an_earlier_run_is_doubted_meanwhile(world, monkeypatch, later):
+    """The new run has its cordons, and has to be in the same doubt: it is planned again."""
+    spec = {"kafka": {"bootstrapServers": "kafka:9092"}}
+    mine = Rebalance.of({"metadata": {"name": "r", "namespace": "kafka", "uid": "r"}, "spec": spec})
+    old = await world.stored("r", closed_at=NOON, outcome=RunOutcome.SUCCEEDED, cordoned=(1,))
+    recorded(mine, run=old, was_read=True)
+    real = world.kube.get_config_map
+
+    async def slow(name):
+        monkeypatch.setattr(world.kube, "get_config_map", real)
+        await world.stores.runs.doubt(old, later=later)
+        return await real(name)
+
+    monkeypatch.setattr(world.kube, "get_config_map", slow)
+    new = replace(old, run_id="run-2", closed_at=None, outcome=None, cordoned=())
+    planned = Planned(new, PLAN, "ref", {}, LoadModel("LogDirs", NOON))
+    with pytest.raises(Conflict):
+        await world.lifecycle.begin(mine, planned, {"r": mine})
+    found = await world.stores.runs.load("r")
+    assert (found.run_id, found.was_unproved, found.unproved) == ("run-r", True, not later)
+    assert not mine.record.was_read
+
+
 class TestOneList:
     """The resources of a round share a list of the runs: a deletion still moves back what was handed over to it."""
 
