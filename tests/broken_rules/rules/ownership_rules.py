@@ -230,6 +230,33 @@ OWNERSHIP_RULES = (
         ),
     ),
     BrokenRule(
+        "doubt-of-old-records",
+        "A run that was read before it was doubted is not saved without the doubt.",
+        "kube/run_doubts.py",
+        "return run.to_doubt_later if self._was_unproved.get(run.uid) == run.cluster_id else run",
+        "return run",
+        (
+            "tests/unit/reconcile/act/test_doubtful_runs.py::test_what_was_read_before_does_not_take_the_later_doubt_back",
+            "tests/unit/reconcile/test_supervisor_doubted_again.py::test_a_run_that_had_ended_at_another_server_of_the_connection",
+        ),
+    ),
+    BrokenRule(
+        "doubt-of-what-was-read",
+        "A doubt does not replace what an engine saves while the record is read.",
+        "kube/store.py",
+        'await self._writes.renew({**found, "data": {self._KEY: codec.encode_run(self.doubts.applied_to(now))}})',
+        "await self.save(now)",
+        ("tests/unit/reconcile/act/test_doubtful_runs.py::test_what_an_engine_saves_while_the_record_is_read",),
+    ),
+    BrokenRule(
+        "doubt-of-new-runs",
+        "No run begins with the cordons of one that was doubted since it was read.",
+        "reconcile/act/lifecycle.py",
+        "if any(map(self._stores.runs.is_outdated, earlier)):",
+        "if False:",
+        ("tests/unit/reconcile/act/test_lifecycle.py::test_an_earlier_run_is_doubted_meanwhile",),
+    ),
+    BrokenRule(
         "moved-needs-proof",
         "A KafkaConnection that has led to another cluster takes none of inline connections without proof.",
         "reconcile/decide/cluster_ownership.py",
