@@ -273,12 +273,13 @@ class RunStore:
     async def doubt(self, run: Run, *, later: bool = False) -> None:
         """Record that the run may have started elsewhere: ``unproved`` until ``go_on``, or for ``later`` owners.
 
-        Conflict if an engine has written the run meanwhile.
+        Conflict if an engine has written the run meanwhile. If it is just writing, its request is refused.
         """
         self.doubts.add(run, later=later)
         found = await self._kube.get_config_map(object_name(self._KIND, run.uid))
-        if found is not None and self.is_outdated(now := self._decoded(found)):
-            await self._writes.renew({**found, "data": {self._KEY: codec.encode_run(self.doubts.applied_to(now))}})
+        if found is not None:
+            now = self.doubts.applied_to(self._decoded(found))
+            await self._writes.renew({**found, "data": {self._KEY: codec.encode_run(now)}})
 
     async def go_on(self, run: Run) -> None:
         """Save a run in doubt that is continued. With permission it is no longer ``unproved``."""

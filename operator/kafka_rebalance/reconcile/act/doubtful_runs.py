@@ -33,8 +33,11 @@ async def doubt_runs(runs: RunStore, cluster_id: str, owner: Owner) -> None:
 async def doubt_runs_again(runs: RunStore, cluster_id: str) -> None:
     """The same with the runs that were ``unproved`` once, for an owner that is known to lead to the same cluster.
 
-    With permission of the former owner they may have gone on, but nothing shows where they started.
+    With permission of the former owner they may have gone on, but nothing shows where they started. One that is still
+    ``unproved`` may just go on: this request is refused.
     """
+    listed = await runs.list_all(on_record=True)
+    await _each([run for run in listed if run.cluster_id == cluster_id and run.unproved], runs.doubt)
     await _doubt(runs, partial(_was_doubtful, cluster_id=cluster_id))
 
 

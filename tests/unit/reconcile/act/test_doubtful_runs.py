@@ -150,6 +150,23 @@ async def test_what_an_engine_saves_while_the_record_is_read(monkeypatch):
     assert await runs.list_all(on_record=True) == [ended.doubted]
 
 
+async def test_one_that_just_goes_on_with_the_former_owner(monkeypatch):
+    """The request is on its way while the cluster gets another owner."""
+    runs = RunStore(kube := KubeInMemory())
+    await runs.save(before := run(**SENT).doubted)
+    real = kube.replace_config_map
+
+    async def slow(name, body):
+        monkeypatch.setattr(kube, "replace_config_map", real)
+        await doubt_runs_again(runs, "c")
+        return await real(name, body)
+
+    monkeypatch.setattr(kube, "replace_config_map", slow)
+    with pytest.raises(Conflict):
+        await runs.go_on(replace(before, unproved=False))
+    assert await runs.list_all(on_record=True) == [before]
+
+
 async def test_a_doubt_that_could_not_be_written(monkeypatch):
     """It counts in this process, and the next try writes it."""
     runs = RunStore(kube := KubeInMemory())
