@@ -244,9 +244,17 @@ OWNERSHIP_RULES = (
         "doubt-of-what-was-read",
         "A doubt does not replace what an engine saves while the record is read.",
         "kube/store.py",
-        'await self._writes.renew({**found, "data": {self._KEY: codec.encode_run(self.doubts.applied_to(now))}})',
+        'await self._writes.renew({**found, "data": {self._KEY: codec.encode_run(now)}})',
         "await self.save(now)",
         ("tests/unit/reconcile/act/test_doubtful_runs.py::test_what_an_engine_saves_while_the_record_is_read",),
+    ),
+    BrokenRule(
+        "doubt-of-what-goes-on",
+        "No request of the former owner lets a run in doubt go on after the cluster has got another one.",
+        "reconcile/act/doubtful_runs.py",
+        "await _each([run for run in listed if run.cluster_id == cluster_id and run.unproved], runs.doubt)",
+        "pass",
+        ("tests/unit/reconcile/act/test_doubtful_runs.py::test_one_that_just_goes_on_with_the_former_owner",),
     ),
     BrokenRule(
         "doubt-of-new-runs",
