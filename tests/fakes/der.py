@@ -11,6 +11,11 @@ EC, RSA, DSA, PRIME_FIELD, P256 = (
     "2a8648ce3d030107",
 )
 CRL_POINTS = "551d1f"
+POINT = bytes.fromhex(
+    "046b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296"
+    "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5"
+)
+"""The generator of P-256, uncompressed."""
 
 
 def der(tag: int, *contents: bytes) -> bytes:
@@ -39,15 +44,24 @@ def explicit_curve(field: str = PRIME_FIELD) -> bytes:
     return der(SEQUENCE, number(1), *parts)
 
 
+def public_key(point: bytes, parameters: bytes) -> bytes:
+    return der(SEQUENCE, der(SEQUENCE, oid(EC), parameters), der(BITS, b"\0", point))
+
+
 def certificate(common: str, *extensions: bytes, parameters: bytes | None = None, label: str = "CERTIFICATE") -> str:
     """Of the CA ``common``, with a public key on P-256, or on a curve with these parameters."""
-    point = b"\2" + bytes.fromhex("6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296")
-    public = der(SEQUENCE, der(SEQUENCE, oid(EC), parameters or oid(P256)), der(BITS, b"\0", point))
+    return certificate_of(public_key(POINT, parameters or oid(P256)), *extensions, subject=name(common), label=label)
+
+
+def certificate_of(
+    key: bytes, *extensions: bytes, subject: bytes = b"", version: bytes = number(2), label: str = "CERTIFICATE"
+) -> str:
+    """Of a CA with this public key. ``version``: the number, or nothing as in the first version."""
     algorithm = der(SEQUENCE, oid("2a8648ce3d040302"))
     validity = der(SEQUENCE, der(UTC, b"240101000000Z"), der(UTC, b"440101000000Z"))
     rest = (der(0xA3, der(SEQUENCE, *extensions)),) if extensions else ()
-    signed = (number(1), algorithm, name(common), validity, name(common), public, *rest)
-    body = der(SEQUENCE, der(0xA0, number(2)), *signed)
+    signed = (number(1), algorithm, subject or name("CA"), validity, subject or name("CA"), key, *rest)
+    body = der(SEQUENCE, der(0xA0, version) if version else b"", *signed)
     return pem(der(SEQUENCE, body, algorithm, der(BITS, b"\0", der(SEQUENCE, number(1), number(1)))), label)
 
 

@@ -29,6 +29,7 @@ _REFRESH_AT = 0.75
 """A fraction of the lifetime. librdkafka requests a new token at 0.8, kafka-python when 0.85 of the session is over."""
 _RETRY_SECONDS = 2.0
 """After a failure; client libraries would otherwise request a token for every attempt to connect."""
+_CA = "the CA of the OAuth server, in sasl.caSecretRef or in the truststore of sasl.jaas.config,"
 _TRY_LATER = {408, 425, 429}
 
 
@@ -149,7 +150,8 @@ async def _asked(client: OAuthClient) -> tuple[int, bytes]:
     form = {"grant_type": "client_credentials", **({"scope": client.scope} if client.scope else {})}
     headers = {"Authorization": f"Basic {client.login}", "Accept": "application/json"}
     # Without redirects: the credentials are for this endpoint only.
-    options: dict[str, Any] = {"data": form, "ssl": trusting(client.ca_pem), "allow_redirects": False}
+    context = trusting(client.ca_pem, _CA)
+    options: dict[str, Any] = {"data": form, "ssl": context, "allow_redirects": False}
     async with (
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS), trust_env=True) as session,
         session.post(client.token_endpoint, headers=headers, **options) as answer,

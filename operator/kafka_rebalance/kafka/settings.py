@@ -35,7 +35,10 @@ class Secret(str):
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """A client of an OAuth server. ``ca_pem`` verifies the server; without it the system's CAs do."""
+    """A client of an OAuth server. ``ca_pem`` verifies the server; without it the system's CAs do.
+
+    It is not decoded before a token is requested, in a thread or in the process of an inline connection.
+    """
 
     token_endpoint: str
     client_id: str
@@ -48,8 +51,6 @@ class OAuthClient:
             raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "OAUTHBEARER requires a client id and a client secret")
         if not self.token_endpoint.startswith(("https://", "http://")):
             raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "the token endpoint is not an https or http address")
-        if self.ca_pem:
-            trusting(self.ca_pem)
 
     @property
     def login(self) -> str:
@@ -170,12 +171,15 @@ def kafka_python_config(settings: ConnectionSettings) -> dict[str, Any]:
     return config
 
 
-def trusting(ca_pem: str | None) -> ssl.SSLContext:
-    """A context that verifies servers, and their names, with these CAs, or with those of the system."""
+def trusting(ca_pem: str | None, name: str = "the CA") -> ssl.SSLContext:
+    """A context that verifies servers, and their names, with these CAs, or with those of the system.
+
+    ``name``: of the CA in the message of the Permanent for what OpenSSL does not decode.
+    """
     try:
         return ssl.create_default_context(cadata=ca_pem or None)
     except (ssl.SSLError, ValueError) as error:
-        raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "the CA is not a PEM certificate") from error
+        raise Permanent(Reason.KAFKA_SETTINGS_INVALID, f"{name} is not a PEM certificate") from error
 
 
 def _masked(text: str, *secrets: str | None) -> str:

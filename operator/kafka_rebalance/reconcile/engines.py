@@ -86,9 +86,9 @@ class Engines:
         self._evicted = evicted
         self._history = history
         self._owners = ClusterOwners(kube, stores, resources, book.owner_named_by, book.limited_in, clock.now)
-        self.clients = OwnerClients(kube, connect, self._owners, book)
-        """The clients of the owners of clusters."""
         self._inline_turns = AllInlineTurns()
+        self.clients = OwnerClients(kube, connect, self._owners, book, self._inline_turns.of)
+        """The clients of the owners of clusters."""
         self._running: dict[str, Running] = {}
         # Without those that nobody waits for: any server may claim any number of ids.
         self._claims: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

@@ -14,19 +14,29 @@ from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
 from kafka_rebalance.reconcile.claim_checks import only_to_end
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.observe.connections import Resolved, resolve
+from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
+from kafka_rebalance.reconcile.state.round_thread import round_of
 
 ConnectAs = Callable[[ConnectionSettings, Owner], KafkaAdmin]
 """A client for the cluster of this owner. Servers of inline connections are not trusted."""
 
 
 class OwnerClients:
-    """Makes clients; who has one closes it."""
+    """Makes clients; who has one closes it. ``turns``: of the inline connections of a namespace."""
 
-    def __init__(self, kube: KubeObjects, connect: ConnectAs, owners: ClusterOwners, book: ConnectionBook) -> None:
+    def __init__(
+        self,
+        kube: KubeObjects,
+        connect: ConnectAs,
+        owners: ClusterOwners,
+        book: ConnectionBook,
+        turns: Callable[[str], InlineTurns],
+    ) -> None:
         self._kube = kube
         self.connect = connect
         self._owners = owners
         self._book = book
+        self._turns = turns
 
     async def settings(self, connection: NamedConnection) -> Resolved:
         """The present settings of the connection. Raises why there are none.
@@ -40,7 +50,9 @@ class OwnerClients:
                 Reason.CONNECTION_NOT_FOUND, f"{connection.owner} does not exist: create it, or name another"
             )
         only = connection.last_secrets if only_to_end(connection) else None
-        return await resolve(kafka, connection.owner.namespace, self._kube, only)
+        owner = connection.owner
+        with round_of(None if owner.connection else self._turns(owner.namespace).round):
+            return await resolve(kafka, owner.namespace, self._kube, only)
 
     def lasting(
         self, connection: NamedConnection, settings: ConnectionSettings, cluster_id: str, admin: KafkaAdmin

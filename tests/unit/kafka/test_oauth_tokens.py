@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, unquote
 
 import pytest
+from tests.fakes import der
 
 from kafka_rebalance.errors import Permanent, RebalanceError, Transient
 from kafka_rebalance.kafka import oauth_tokens
@@ -278,6 +279,15 @@ class TestFailures:
     def test_an_address_that_cannot_be_used(self) -> None:
         with pytest.raises(Transient, match="No token from https://a:port/"):
             TokenSource(OAuthClient("https://a:port/", "i", "s")).token()
+
+    def test_a_ca_that_openssl_does_not_decode(self, world: World) -> None:
+        """It is not decoded before: OAuthClient is made in the event loop of the operator."""
+        tokens = TokenSource(replace(world.client, ca_pem=der.pem(b"CA")))
+        with pytest.raises(
+            Permanent, match=r"the CA of the OAuth server, in sasl\.caSecretRef or .* is not a PEM"
+        ) as bad:
+            tokens.token()
+        assert (bad.value.reason, world.endpoint.requests) == ("KafkaSettingsInvalid", [])
 
     def test_the_token_is_not_shown(self, world: World) -> None:
         assert TOKEN not in repr(world.tokens.token())

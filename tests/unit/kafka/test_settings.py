@@ -120,7 +120,6 @@ class TestRefusals:
             ((TOKENS, "", PASSWORD), "a client id and a client secret"),
             ((TOKENS, "operator", ""), "a client id and a client secret"),
             (("file:///etc/passwd", "operator", PASSWORD), "not an https or http address"),
-            ((TOKENS, "operator", PASSWORD, None, "no certificate"), "CA is not a PEM certificate"),
         ],
     )
     def test_oauth_client(self, wrong: tuple[str, ...], said: str) -> None:

@@ -12,8 +12,11 @@ from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
 from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.observe.secret_text import MOST_CHAIN_BYTES, SecretText
+from kafka_rebalance.reconcile.state.round_thread import computed
 
 _JAAS = "sasl.jaas.config"
+_MANY_CA_BYTES = 32 << 10
+"""Of usual CAs, much less is checked in a millisecond."""
 
 
 class Resolved(NamedTuple):
@@ -59,12 +62,12 @@ async def resolve(kafka: Kafka, namespace: str, kube: KubeObjects, only: Mapping
     ca, client = (tls.ca_secret_ref, tls.client_secret_ref) if tls else (None, None)
     pair = _pair(client, await read(client.name)) if client else (None, None)
     token_ca = sasl.ca_secret_ref if sasl else None
-    token_ca_pem = (await read(token_ca.name)).certificates(token_ca.key) if token_ca else None
+    token_ca_pem = await _authorities(token_ca.key, await read(token_ca.name)) if token_ca else None
     login = _login(sasl, await read(sasl.secret_ref.name), token_ca_pem) if sasl else _Login()
     settings = ConnectionSettings(
         bootstrap_servers=kafka.bootstrap_servers,
         tls=tls is not None,
-        ca_pem=(await read(ca.name)).certificates(ca.key) if ca else None,
+        ca_pem=await _authorities(ca.key, await read(ca.name)) if ca else None,
         client_cert_pem=pair[0],
         client_key_pem=pair[1],
         sasl_mechanism=sasl.mechanism if sasl else None,
@@ -91,6 +94,11 @@ class _Login:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     oauth: OAuthClient | None = None
+
+
+async def _authorities(key: str, secret: SecretText) -> str:
+    """The CA certificates. Many are checked in a thread: each attempt of each connection checks them again."""
+    return await computed(secret.certificates, key, many=len(secret.data.get(key, b"")) > _MANY_CA_BYTES)
 
 
 def _pair(ref: ClientCertificateRef, secret: SecretText) -> tuple[str, str]:

@@ -12,10 +12,6 @@ MOST_TEXT_BYTES = 16 << 10
 MOST_CHAIN_BYTES = 64 << 10
 """Of a client certificate and those that issued it."""
 MOST_CA_BYTES = 512 << 10
-MOST_CAS = 250
-"""The bundles of browsers have about 150 certificates with 220 KiB. OpenSSL 3.0 sorts those that it has again for each
-further one: 250 take 0.1 s, and up to 0.5 s with compressed points on P-224; 6,700 take 25 s. In this time no other
-thread of Python runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +41,8 @@ class SecretText:
     def certificates(self, key: str, most: int = MOST_CA_BYTES) -> str:
         """The PEM certificates in the value of a key, without other PEM objects and the text between them.
 
-        Raises as ``text``, and Refused (SecretInvalid) if there are none, more than MOST_CAS, or one that
-        takes OpenSSL long.
+        Raises as ``text``, and Refused (SecretInvalid) if there are none, too many, or one that takes
+        OpenSSL long.
         """
         text = self.text(key, most)
         try:
@@ -55,9 +51,6 @@ class SecretText:
             raise self._invalid(key, str(refused)) from None
         if not found:
             raise self._invalid(key, "has no PEM certificate")
-        if len(found) > MOST_CAS:
-            why = f"has {len(found)} certificates, more than the limit of {MOST_CAS}: write only those of the "
-            raise self._invalid(key, f"{why}CAs that issue the certificates of the servers")
         return "".join(found)
 
     def private_key(self, key: str) -> str:

@@ -1,5 +1,8 @@
 """The Secrets and keys of the credentials, and the messages if they are missing."""
 
+import ssl
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +13,10 @@ from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused
 from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient
 from kafka_rebalance.kube.objects import UserSecret
+from kafka_rebalance.reconcile.observe import pem_blocks, secret_text
 from kafka_rebalance.reconcile.observe.connections import resolve
+from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
+from kafka_rebalance.reconcile.state.round_thread import round_of
 
 
 def pem(common: str) -> bytes:
@@ -212,8 +218,6 @@ class TestOAuthClient:
         user = {"clientId": b"i", "clientSecret": b"s"}
         with pytest.raises(RebalanceError, match=r"Secret kafka/ca has no key 'oauth\.crt'"):
             await resolved({"tls": {}, "sasl": spec}, user=user, ca={"ca.crt": pem("brokers")})
-        with pytest.raises(RebalanceError, match="the CA is not a PEM certificate"):
-            await resolved({"tls": {}, "sasl": spec}, user=user, ca={"oauth.crt": der.pem(b"CA").encode()})
         with pytest.raises(RebalanceError, match=r"key 'oauth\.crt' of Secret kafka/ca has no PEM certificate"):
             await resolved({"tls": {}, "sasl": spec}, user=user, ca={"oauth.crt": b"CA"})
         hostile = der.certificate("CA", parameters=der.explicit_curve()).encode()
@@ -227,6 +231,51 @@ class TestOAuthClient:
         del secret[missing]
         with pytest.raises(RebalanceError, match=f"Secret kafka/user has no key '{missing}'"):
             await resolved({"tls": {}, "sasl": spec}, user=secret)
+
+
+class TestManyCAs:
+    """Each distinct inline connection of a namespace checks its CAs when it is created, and each minute after that."""
+
+    @pytest.fixture
+    def threads(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """The threads in which certificates were checked."""
+        found: list[str] = []
+
+        def certificates(text: str) -> list[str]:
+            found.append(threading.current_thread().name)
+            return pem_blocks.certificates(text)
+
+        monkeypatch.setattr(secret_text, "pem_blocks", SimpleNamespace(certificates=certificates))
+        return found
+
+    async def test_are_checked_in_the_thread_of_inline_connections(self, threads: list[str]) -> None:
+        spec = {"tls": {"caSecretRef": {"name": "ca"}}, "sasl": TOKENS}
+        many = {"ca.crt": pem("CA") * 100}
+        user = {"clientId": b"i", "clientSecret": b"s"}
+        with round_of(AllInlineTurns().of("kafka").round):
+            found = await resolved(spec, user=user, ca=many, **{"token-ca": many})
+        assert found.oauth
+        assert found.ca_pem == found.oauth.ca_pem == many["ca.crt"].decode()
+        assert [name.rpartition("_")[0] for name in threads] == ["inline-round"] * 2
+
+    async def test_of_a_kafka_connection(self, threads: list[str]) -> None:
+        await resolved({"tls": {"caSecretRef": {"name": "ca"}}}, ca={"ca.crt": pem("CA") * 100})
+        assert threads != [threading.current_thread().name]
+
+    async def test_few_are_checked_without_waiting(self, threads: list[str]) -> None:
+        await resolved({"tls": {"caSecretRef": {"name": "ca"}}}, ca={"ca.crt": pem("CA") * 10})
+        assert threads == [threading.current_thread().name]
+
+    async def test_what_is_refused_in_the_thread(self) -> None:
+        with pytest.raises(Refused, match=r"key 'ca\.crt' of Secret kafka/ca has 251 certificates"):
+            await resolved({"tls": {"caSecretRef": {"name": "ca"}}}, ca={"ca.crt": pem("CA") * 251})
+
+    async def test_openssl_decodes_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """No other thread of Python runs meanwhile. Clients decode them, each in its thread or process."""
+        monkeypatch.delattr(ssl, "create_default_context")
+        secrets = {"user": {"clientId": b"i", "clientSecret": b"s"}, "token-ca": {"ca.crt": pem("CA")}}
+        found = await resolved({"tls": {}, "sasl": TOKENS}, **secrets)
+        assert found.oauth == OAuthClient("https://login/token", "i", "s", ca_pem=pem("CA").decode())
 
 
 BOTH = {"caSecretRef": {"name": "ca"}, "clientSecretRef": {"name": "pair"}}

@@ -5,9 +5,15 @@ import subprocess
 
 import pytest
 from tests.fakes import der as written
-from tests.fakes.der import CRL_POINTS, DSA, EC, P256, RSA, certificate, der, extension, number, oid, pem
+from tests.fakes.der import CRL_POINTS, DSA, EC, P256, RSA, certificate, der, extension, name, number, oid, pem
 
-from kafka_rebalance.reconcile.observe.pem_blocks import MOST_KEY_BYTES, certificates, private_key
+from kafka_rebalance.reconcile.observe import pem_blocks
+from kafka_rebalance.reconcile.observe.pem_blocks import (
+    MOST_CERTIFICATES,
+    MOST_KEY_BYTES,
+    certificates,
+    private_key,
+)
 
 EXPLICIT = "with explicit parameters of an elliptic curve: use one with a named curve"
 OTHER_KEY = "neither RSA, nor EC, Ed25519 or Ed448, in DER"
@@ -66,6 +72,49 @@ class TestCertificates:
         """Neither client library reads them as a CA."""
         assert certificates(certificate("a", label=label)) == []
 
+    def test_very_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """None is decoded: an empty one has 50 bytes, so a text may have 10,000."""
+        monkeypatch.setattr(pem_blocks, "_decoded", None)
+        with pytest.raises(ValueError, match="has 251 certificates, more than the limit of 250"):
+            certificates(pem(b"") * (MOST_CERTIFICATES + 1))
+
+
+class TestCompressedPoints:
+    """OpenSSL computes the other half of each: 250 on P-224 took 0.2 s, in which no other thread of Python runs."""
+
+    @pytest.mark.parametrize("first", [b"\2", b"\3"], ids=["even", "odd"])
+    @pytest.mark.parametrize("version", [number(0), b""], ids=["version 3", "version 1"])
+    def test_refused(self, first: bytes, version: bytes) -> None:
+        key = written.public_key(first + written.POINT[1:33], oid(P256))
+        with pytest.raises(ValueError, match="has a certificate with a compressed point of an elliptic curve: use one"):
+            certificates(written.certificate_of(key, version=version))
+
+    @pytest.mark.parametrize("version", [number(2), b""], ids=["version 3", "version 1"])
+    def test_uncompressed(self, version: bytes) -> None:
+        text = written.certificate_of(written.public_key(written.POINT, oid(P256)), version=version)
+        assert certificates(text) == [text]
+
+    @pytest.mark.parametrize(
+        "named", [name("x"), der(written.SEQUENCE, oid(EC))], ids=["RSA", "RSA with the OID of EC"]
+    )
+    def test_other_keys(self, named: bytes) -> None:
+        """A key of Ed25519 may begin with the same byte."""
+        key = der(written.SEQUENCE, der(written.SEQUENCE, oid("2b6570")), der(written.BITS, b"\0\2" + bytes(31)))
+        text = written.certificate_of(key, subject=named)
+        assert certificates(text) == [text]
+
+    def test_hidden_by_ber(self) -> None:
+        """In a string in parts."""
+        parts = der(0x23, der(written.BITS, b"\0\2" + written.POINT[1:33]))
+        key = der(written.SEQUENCE, der(written.SEQUENCE, oid(EC), oid(P256)), parts)
+        with pytest.raises(ValueError, match="has a certificate that is not encoded in DER"):
+            certificates(written.certificate_of(key))
+
+    @pytest.mark.parametrize("key", [b"", der(written.SEQUENCE, oid(EC)), der(written.SEQUENCE)])
+    def test_no_key(self, key: bytes) -> None:
+        with pytest.raises(ValueError, match="has a certificate that is not encoded in DER"):
+            certificates(written.certificate_of(key, subject=der(written.SEQUENCE, oid(EC))))
+
 
 class TestCrlDistributionPoints:
     """OpenSSL copies the issuer's name for each one with a relative name: two CAs with 512 KiB took minutes and GiB."""
@@ -90,14 +139,18 @@ class TestCrlDistributionPoints:
 
     @pytest.mark.parametrize(
         "many",
-        [extension(CRL_POINTS, points(*[FULL_NAME] * 400)), extension(CRL_POINTS, points(FULL_NAME)) * 100],
-        ids=["points", "extensions"],
+        [
+            certificate("a", extension(CRL_POINTS, points(*[FULL_NAME] * 3_000))),
+            certificate("a", extension(CRL_POINTS, points(FULL_NAME)) * 1_000),
+            certificate("a", extension(CRL_POINTS, points(*[FULL_NAME] * 25))) * 100,
+        ],
+        ids=["points", "extensions", "certificates"],
     )
-    def test_very_many(self, many: bytes) -> None:
-        """To look at 250,000 elements takes 0.3 s of the event loop, and each attempt to connect looks at them."""
-        assert certificates(certificate("a", extension(CRL_POINTS, points(*[FULL_NAME] * 100))))
-        with pytest.raises(ValueError, match="CRL distribution points and more than 300 DER elements"):
-            certificates(certificate("a", many))
+    def test_very_many(self, many: str) -> None:
+        """To look at 250,000 elements takes 0.3 s, and each attempt to connect looks at them."""
+        assert certificates(certificate("a", extension(CRL_POINTS, points(FULL_NAME))) * MOST_CERTIFICATES)
+        with pytest.raises(ValueError, match="CRL distribution points and more than 5000 DER elements: write fewer"):
+            certificates(many)
 
     def test_high_tag_of_the_relative_name(self) -> None:
         with pytest.raises(ValueError, match="relative to the name of its issuer"):

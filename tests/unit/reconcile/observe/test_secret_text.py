@@ -6,7 +6,7 @@ import pytest
 from tests.fakes import der
 
 from kafka_rebalance.errors import Refused, Transient
-from kafka_rebalance.reconcile.observe import secret_text
+from kafka_rebalance.reconcile.observe import pem_blocks, secret_text
 from kafka_rebalance.reconcile.observe.secret_text import SecretText
 
 
@@ -70,7 +70,7 @@ class TestCertificates:
 
     def test_as_many_as_browsers_trust(self) -> None:
         """The bundles of systems have about 150 certificates, and 220 KiB."""
-        bundle = der.pem(bytes(1_050)) * secret_text.MOST_CAS
+        bundle = der.pem(bytes(1_050)) * pem_blocks.MOST_CERTIFICATES
         assert secret(bundle.encode()).certificates("k") == bundle
 
     def test_too_many(self) -> None:
