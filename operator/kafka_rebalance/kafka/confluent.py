@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicCollection
@@ -27,6 +27,7 @@ from kafka_rebalance.kafka.confluent_values import (
     AUTHORIZATION,
     ELECTION_CODES,
     NO_ANSWER,
+    NO_TOPIC,
     by_leader,
     changed_resource,
     checked,
@@ -36,6 +37,7 @@ from kafka_rebalance.kafka.confluent_values import (
     operation_name,
     outcome,
     partition_states,
+    separated,
     within,
 )
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
@@ -90,11 +92,7 @@ class ConfluentClient:
             return Answers()
         wanted = TopicCollection(names)
         answers = await self.ask_all("describe topics", lambda a: a.describe_topics(wanted, **within(REQUEST_SECONDS)))
-        errors = {
-            name: self.failure(f"describe topic {name}", answer)
-            for name, answer in answers.items()
-            if isinstance(answer, KafkaError) and answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART
-        }
+        _, errors = await self._separated(answers, lambda name: f"describe topic {name}")
         # Of a large cluster that takes seconds.
         found = await asyncio.to_thread(partition_states, answers, self._last_answers.newest)
         found.errors = errors
@@ -116,13 +114,11 @@ class ConfluentClient:
             "ask what is permitted",
             lambda a: a.describe_topics(wanted, include_authorized_operations=True, **within(REQUEST_SECONDS)),
         )
-        found: dict[str, frozenset[str]] = {}
-        errors: dict[str, RebalanceError] = {}
-        for name, answer in answers.items():
-            if not isinstance(answer, KafkaError):
-                found[name] = frozenset(map(operation_name, answer.authorized_operations or ()))
-            elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                errors[name] = self.failure(f"describe topic {name}", answer)
+        topics_found, errors = await self._separated(answers, lambda name: f"describe topic {name}")
+        found = {
+            name: frozenset(map(operation_name, topic.authorized_operations or ()))
+            for name, topic in topics_found.items()
+        }
         return Answers(found, errors)
 
     async def elect_preferred(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, AlterCode]:
@@ -150,14 +146,9 @@ class ConfluentClient:
         action = "describe topic configs"
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in sorted(set(topics))]
         answers = await self.ask_all(action, lambda a: a.describe_configs(resources, **within(REQUEST_SECONDS)))
-        found: dict[str, dict[str, ConfigValue]] = {}
-        errors: dict[str, RebalanceError] = {}
-        for resource, answer in answers.items():
-            if not isinstance(answer, KafkaError):
-                found[resource.name] = config_values(answer, names)
-            elif answer.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                errors[resource.name] = self.failure(f"describe the configs of topic {resource.name}", answer)
-        return Answers(found, errors)
+        by_name = {resource.name: answer for resource, answer in answers.items()}
+        found, errors = await self._separated(by_name, lambda topic: f"describe the configs of topic {topic}")
+        return Answers({topic: config_values(entries, names) for topic, entries in found.items()}, errors)
 
     async def broker_configs(
         self, brokers: Collection[BrokerId], names: Collection[str]
@@ -170,15 +161,11 @@ class ConfluentClient:
             lambda a: merged(a.describe_configs([r], **within(BROKER_SECONDS)) for r in resources),
             of_one_broker=True,
         )
-        found: dict[BrokerId, dict[str, ConfigValue]] = {}
-        errors: dict[BrokerId, RebalanceError] = {}
-        for resource, answer in answers.items():
-            broker = BrokerId(int(resource.name))
-            if not isinstance(answer, KafkaError):
-                found[broker] = config_values(answer, names)
-            elif answer.code() not in NO_ANSWER:
-                errors[broker] = self.failure(f"describe the configs of broker {broker}", answer)
-        return Answers(found, errors)
+        by_id = {BrokerId(int(resource.name)): answer for resource, answer in answers.items()}
+        found, errors = await self._separated(
+            by_id, lambda broker: f"describe the configs of broker {broker}", NO_ANSWER
+        )
+        return Answers({broker: config_values(entries, names) for broker, entries in found.items()}, errors)
 
     async def alter_topic_configs(self, changes: Mapping[str, Collection[ConfigChange]]) -> dict[str, str | None]:
         """Many topics in one call; each fails on its own."""
@@ -189,7 +176,7 @@ class ConfluentClient:
             "alter topic configs",
             self._checked(lambda a: a.incremental_alter_configs(resources, **within(REQUEST_SECONDS))),
         )
-        return {resource.name: self._error_text(answer) for resource, answer in answers.items()}
+        return await self._error_texts({resource.name: answer for resource, answer in answers.items()})
 
     async def alter_broker_configs(
         self, changes: Mapping[BrokerId, Collection[ConfigChange]]
@@ -204,7 +191,7 @@ class ConfluentClient:
             self._checked(lambda a: merged(a.incremental_alter_configs([r], **seconds) for r in resources)),
             of_one_broker=True,
         )
-        return {BrokerId(int(resource.name)): self._error_text(answer) for resource, answer in answers.items()}
+        return await self._error_texts({BrokerId(int(resource.name)): answer for resource, answer in answers.items()})
 
     async def offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """First and next offsets of the partitions that have a leader, asked of each leader by itself.
@@ -387,5 +374,24 @@ class ConfluentClient:
         why = f" ({self._last_error})" if error.code() in NO_ANSWER and self._last_error else ""
         return unreachable(self._settings, action, f"{error.str()}{why}")
 
-    def _error_text(self, answer: object) -> str | None:
-        return self._settings.redact(f"{answer.name()}: {answer.str()}") if isinstance(answer, KafkaError) else None
+    async def _separated(
+        self, answers: Mapping[K, V | KafkaError], action: Callable[[K], str], left_out: Collection[int] = NO_TOPIC
+    ) -> tuple[dict[K, V], dict[K, RebalanceError]]:
+        def failure(key: K, error: KafkaError) -> RebalanceError:
+            return self.failure(action(key), error)
+
+        return await _beside_the_loop(answers, lambda: separated(answers, left_out, failure))
+
+    async def _error_texts(self, answers: Mapping[K, object]) -> dict[K, str | None]:
+        redact = cache(self._settings.redact)
+
+        def text(answer: object) -> str | None:
+            return redact(f"{answer.name()}: {answer.str()}") if isinstance(answer, KafkaError) else None
+
+        return await _beside_the_loop(answers, lambda: {key: text(answer) for key, answer in answers.items()})
+
+
+async def _beside_the_loop(answers: Mapping[K, object], work: Callable[[], V]) -> V:
+    """The result of ``work``, which masks secrets in each error. Brokers choose how many there are, and their texts."""
+    failed = any(isinstance(answer, KafkaError) for answer in answers.values())
+    return await asyncio.to_thread(work) if failed else work()

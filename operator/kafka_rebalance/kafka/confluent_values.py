@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.admin import ConfigSource as ClientSource
 
+from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.ports import (
     AlterCode,
     Answers,
@@ -33,8 +34,10 @@ from kafka_rebalance.kafka.ports import (
 from kafka_rebalance.model.bulk import without_collector
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 
+K = TypeVar("K")
 V = TypeVar("V")
 
+NO_TOPIC = {KafkaError.UNKNOWN_TOPIC_OR_PART}
 NO_ANSWER = {
     KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are spelled so
     KafkaError._TRANSPORT,  # noqa: SLF001
@@ -160,6 +163,23 @@ def changed_resource(kind: ResourceType, name: str, changes: Collection[ConfigCh
         ConfigEntry(change.name, change.value, incremental_operation=_OPERATIONS[change.op]) for change in changes
     ]
     return ConfigResource(kind, name, incremental_configs=entries)
+
+
+def separated(
+    answers: Mapping[K, V | KafkaError], left_out: Collection[int], failure: Callable[[K, KafkaError], RebalanceError]
+) -> tuple[dict[K, V], dict[K, RebalanceError]]:
+    """The answers, and the failures of the others, without those of the codes to leave out.
+
+    Not for the event loop: secrets are masked in each error, of which there may be one for each topic.
+    """
+    found: dict[K, V] = {}
+    failures: dict[K, RebalanceError] = {}
+    for key, answer in answers.items():
+        if not isinstance(answer, KafkaError):
+            found[key] = answer
+        elif answer.code() not in left_out:
+            failures[key] = failure(key, answer)
+    return found, failures
 
 
 def outcome(future: Future[Any]) -> Any:

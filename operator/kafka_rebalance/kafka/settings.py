@@ -45,8 +45,11 @@ class OAuthClient:
     client_secret: str = field(repr=False)
     scope: str | None = None
     ca_pem: str | None = field(default=None, repr=False)
+    secret_lines: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """What is masked: the client secret, also as it is sent."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "secret_lines", _lines(self.client_secret, self._quoted_secret, self.login))
         if not (self.client_id and self.client_secret):
             raise Permanent(Reason.KAFKA_SETTINGS_INVALID, "OAUTHBEARER requires a client id and a client secret")
         if not self.token_endpoint.startswith(("https://", "http://")):
@@ -62,7 +65,7 @@ class OAuthClient:
 
     def redact(self, text: str) -> str:
         """``text`` without the client secret, also as it is sent."""
-        return _masked(text, self.client_secret, self._quoted_secret, self.login)
+        return _masked(text, self.secret_lines)
 
     @property
     def _quoted_secret(self) -> str:
@@ -87,8 +90,11 @@ class ConnectionSettings:
     password: str | None = field(default=None, repr=False)
     oauth: OAuthClient | None = None
     receive_buffer_bytes: int | None = None
+    _secret_lines: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        of_oauth = self.oauth.secret_lines if self.oauth else ()
+        object.__setattr__(self, "_secret_lines", _lines(self.password, self.client_key_pem, *of_oauth))
         if bool(self.client_cert_pem) != bool(self.client_key_pem):
             raise Permanent(
                 Reason.KAFKA_SETTINGS_INVALID, "a client certificate requires its key, and a key its certificate"
@@ -112,8 +118,7 @@ class ConnectionSettings:
 
     def redact(self, text: str) -> str:
         """``text`` without the secrets, in case a client library quotes them."""
-        text = _masked(text, self.password, self.client_key_pem)
-        return self.oauth.redact(text) if self.oauth else text
+        return _masked(text, self._secret_lines)
 
 
 def librdkafka_config(settings: ConnectionSettings) -> dict[str, Any]:
@@ -182,14 +187,19 @@ def trusting(ca_pem: str | None, name: str = "the CA") -> ssl.SSLContext:
         raise Permanent(Reason.KAFKA_SETTINGS_INVALID, f"{name} is not a PEM certificate") from error
 
 
-def _masked(text: str, *secrets: str | None) -> str:
+def _lines(*secrets: str | None) -> tuple[str, ...]:
+    """The lines of the secrets, the longest first: one may be a part of another."""
+    lines = {line for secret in secrets if secret for line in secret.splitlines() if line}
+    return tuple(sorted(lines, key=len, reverse=True))
+
+
+def _masked(text: str, lines: tuple[str, ...]) -> str:
     """Without any line of the secrets: line breaks may be quoted as escapes, or left out at the end.
 
     One character stands for a secret until all are masked: it is as long as the shortest line, so that the text does
     not become longer with each line that is in the mask itself.
     """
-    lines = {line for secret in secrets if secret for line in secret.splitlines() if line}
-    for line in sorted(lines, key=len, reverse=True):  # one may be a part of another
+    for line in lines:
         text = text.replace(line, _MASKED)
     return text.replace(_MASKED, _MASK)
 

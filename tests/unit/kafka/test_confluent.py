@@ -7,14 +7,19 @@ from concurrent.futures import Future
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigResource, ResourceType
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka import confluent
 from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.confluent import ConfluentClient
 from kafka_rebalance.kafka.fencing import Fence
+from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp
 from kafka_rebalance.kafka.settings import ConnectionSettings
 from kafka_rebalance.model.topology import TopicPartition
+
+TOPICS = ("1", "2", "3")
+CHANGE = ConfigChange("a", ConfigOp.SET, "b")
 
 
 class Library:
@@ -132,3 +137,54 @@ class TestBuilding:
         assert len(library.built_in) == 1
         assert threading.main_thread() not in library.built_in
         await client.close()
+
+
+class TestErrors:
+    """A broker may answer with an error and a long text for each of thousands of topics. Secrets are masked in all."""
+
+    CALLS = (
+        lambda client: client.describe_partitions(TOPICS),
+        lambda client: client.authorized_operations(TOPICS),
+        lambda client: client.topic_configs(TOPICS, ["a"]),
+        lambda client: client.broker_configs([1, 2, 3], ["a"]),
+        lambda client: client.alter_topic_configs({topic: [CHANGE] for topic in TOPICS}),
+        lambda client: client.alter_broker_configs({broker: [CHANGE] for broker in (1, 2, 3)}),
+    )
+
+    @pytest.fixture
+    def masked(self, monkeypatch):
+        """The text and the thread of each call that masks secrets."""
+        found = []
+
+        def redact(settings, text):
+            found.append((text, threading.current_thread()))
+            return text
+
+        monkeypatch.setattr(ConnectionSettings, "redact", redact)
+        return found
+
+    @pytest.fixture
+    def client(self, monkeypatch):
+        """Each resource has an error with the same text."""
+        refusal = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no")
+
+        async def refused(self, action, ask, **options):
+            kind = ResourceType.BROKER if "broker" in action else ResourceType.TOPIC
+            resources = [ConfigResource(kind, str(key)) for key in (1, 2, 3)]
+            return {r if "config" in action else r.name: refusal for r in resources}
+
+        monkeypatch.setattr(ConfluentClient, "ask_all", refused)
+        return ConfluentClient(ClientAccess(ConnectionSettings("127.0.0.1:1")))
+
+    @pytest.mark.parametrize("call", CALLS)
+    async def test_are_masked_beside_the_event_loop(self, client, masked, call):
+        answers = await call(client)
+        assert len(getattr(answers, "errors", answers)) == 3
+        assert masked
+        assert threading.current_thread() not in [thread for _, thread in masked]
+
+    @pytest.mark.parametrize("call", CALLS[-2:])
+    async def test_equal_texts_are_masked_once(self, client, masked, call):
+        answers = await call(client)
+        assert set(answers.values()) == {"TOPIC_AUTHORIZATION_FAILED: no"}
+        assert [text for text, _ in masked] == ["TOPIC_AUTHORIZATION_FAILED: no"]

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 from kafka_rebalance.api.connection import SaslMechanism
 from kafka_rebalance.errors import Permanent
 from kafka_rebalance.kafka import confluent
+from kafka_rebalance.kafka import settings as settings_module
 from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.confluent import ConfluentClient
 from kafka_rebalance.kafka.failures import authentication_failed, unreachable
@@ -178,11 +179,27 @@ class TestSecrets:
             ConfluentClient(ClientAccess(sasl(SaslMechanism.PLAIN)))._build()
         assert refused.value.message == "invalid •••"
 
-    def test_what_a_broker_says_of_one_topic(self) -> None:
+    async def test_what_a_broker_says_of_one_topic(self) -> None:
         """Brokers know the password."""
         client = ConfluentClient(ClientAccess(sasl(SaslMechanism.PLAIN)))
-        said = client._error_text(KafkaError(KafkaError.INVALID_CONFIG, f"no {PASSWORD}"))
-        assert said == "INVALID_CONFIG: no •••"
+        said = await client._error_texts({"t": KafkaError(KafkaError.INVALID_CONFIG, f"no {PASSWORD}"), "u": None})
+        assert said == {"t": "INVALID_CONFIG: no •••", "u": None}
+
+    @pytest.mark.parametrize("secret", ["password", "client_secret"])
+    def test_the_lines_are_found_once(self, monkeypatch: pytest.MonkeyPatch, secret: str) -> None:
+        """A broker may refuse thousands of topics, each with a text."""
+        found, lines = [], settings_module._lines
+
+        def counted(*secrets: str | None) -> tuple[str, ...]:
+            found.append(secrets)
+            return lines(*secrets)
+
+        monkeypatch.setattr(settings_module, "_lines", counted)
+        oauth = OAuthClient(TOKENS, "operator", PASSWORD) if secret == "client_secret" else None
+        settings = ConnectionSettings(SERVERS, oauth=oauth, password=PASSWORD)
+        for at in range(9):
+            assert settings.redact(f"{at} {PASSWORD}") == f"{at} •••"
+        assert len(found) == (2 if oauth else 1)
 
     @pytest.mark.parametrize("lines", ["•", "\0", "•\n••\n•••", "\0\n\0\0", "•\n" * 60])
     def test_the_mask_is_not_masked(self, lines: str) -> None:

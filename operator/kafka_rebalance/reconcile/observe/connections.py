@@ -124,11 +124,11 @@ def _pair(ref: ClientCertificateRef, secret: SecretText) -> tuple[str, str]:
 def _login(sasl: Sasl, secret: SecretText, token_ca_pem: str | None) -> _Login:
     ref = sasl.secret_ref
     if sasl.token_endpoint is None:
-        return _Login(sasl.username or _username(ref.username_key, secret), secret.text(ref.password_key or "password"))
+        return _Login(sasl.username or _username(ref.username_key, secret), secret.line(ref.password_key or "password"))
     client = OAuthClient(
         sasl.token_endpoint,
         client_id=secret.text(ref.client_id_key or "clientId"),
-        client_secret=secret.text(ref.client_secret_key or "clientSecret"),
+        client_secret=secret.line(ref.client_secret_key or "clientSecret"),
         scope=sasl.scope,
         ca_pem=token_ca_pem,
     )

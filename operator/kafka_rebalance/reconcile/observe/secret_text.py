@@ -38,6 +38,16 @@ class SecretText:
             # Without the cause: it would quote the bytes.
             raise self._invalid(key, "is not text") from None
 
+    def line(self, key: str) -> str:
+        """The value of a key, with the line break at its end.
+
+        Raises as ``text``, and Refused (SecretInvalid) if there are several lines: each is masked by itself.
+        """
+        text = self.text(key)
+        if sum(map(bool, text.splitlines())) > 1:
+            raise self._invalid(key, "has several lines: a password or client secret must be one line")
+        return text
+
     def certificates(self, key: str, most: int = MOST_CA_BYTES) -> str:
         """The PEM certificates in the value of a key, without other PEM objects and the text between them.
 

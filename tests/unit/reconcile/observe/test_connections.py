@@ -162,6 +162,12 @@ class TestLogin:
             ({}, {"username": b"u"}, "SecretNotFound", "Secret kafka/user has no key 'password'"),
             (
                 {},
+                {"username": b"u", "password": b"a\nhunter2"},
+                "SecretInvalid",
+                "key 'password' of Secret kafka/user has",
+            ),
+            (
+                {},
                 {"username": b"u", "password": b"\xff"},
                 "SecretInvalid",
                 "key 'password' of Secret kafka/user is not",
@@ -223,6 +229,11 @@ class TestOAuthClient:
         hostile = der.certificate("CA", parameters=der.explicit_curve()).encode()
         with pytest.raises(RebalanceError, match=r"key 'oauth\.crt' of Secret kafka/ca has .* with a named curve"):
             await resolved({"tls": {}, "sasl": spec}, user=user, ca={"oauth.crt": hostile})
+
+    async def test_a_secret_of_several_lines(self) -> None:
+        spec = {"mechanism": "OAUTHBEARER", "tokenEndpoint": "https://login/token", "secretRef": {"name": "user"}}
+        with pytest.raises(Refused, match="key 'clientSecret' of Secret kafka/user has several lines"):
+            await resolved({"tls": {}, "sasl": spec}, user={"clientId": b"i", "clientSecret": b"s\nt"})
 
     @pytest.mark.parametrize("missing", ["clientId", "clientSecret"])
     async def test_what_is_missing(self, missing: str) -> None:

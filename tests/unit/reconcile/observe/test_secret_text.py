@@ -45,6 +45,22 @@ class TestText:
             secret(b"x").text("other")
 
 
+class TestLine:
+    """A password or client secret. Each of its lines is masked by itself, in each text of a server."""
+
+    @pytest.mark.parametrize("value", ["hunter2", "hunter2\n", "hunter2\r\n", "\nhunter2\n\n", "a b"])
+    def test_one(self, value: str) -> None:
+        """As it is: files often end with a line break."""
+        assert secret(value.encode()).line("k") == value
+
+    @pytest.mark.parametrize("value", ["a\nb", "a\r\n\nb\n", "a\u2028b", "ab\n" * 4_000])
+    def test_several(self, value: str) -> None:
+        said = "key 'k' of Secret kafka/user has several lines: a password or client secret must be one line"
+        with pytest.raises(Refused) as refused:
+            secret(value.encode()).line("k")
+        assert (refused.value.reason, refused.value.message) == ("SecretInvalid", said)
+
+
 class TestCertificates:
     """OpenSSL sorts the CAs that it has for each further one, while no thread of Python runs."""
 
