@@ -43,7 +43,7 @@ from kafka_rebalance.kafka.confluent_values import (
 from kafka_rebalance.kafka.failures import authentication_failed, authorization_failed, unreachable
 from kafka_rebalance.kafka.last_answers import LastAnswers
 from kafka_rebalance.kafka.ports import CALL_SECONDS, AlterCode, Answers, ConfigChange, ConfigValue, OffsetRange
-from kafka_rebalance.kafka.settings import librdkafka_config
+from kafka_rebalance.kafka.settings import decoding, librdkafka_config
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 
@@ -360,7 +360,8 @@ class ConfluentClient:
             self._tokens.token()  # without one the constructor says nothing else after 10 s
             config["oauth_cb"] = self._tokens.for_librdkafka
         try:
-            return AdminClient(config)
+            with contextlib.nullcontext() if self._tokens else decoding():  # a token may be late
+                return AdminClient(config)
         except KafkaException as error:
             # Not chained: librdkafka may quote the invalid value, which may be a secret.
             raise Permanent(Reason.KAFKA_SETTINGS_INVALID, self._settings.redact(error.args[0].str())) from None

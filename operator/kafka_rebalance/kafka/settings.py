@@ -7,6 +7,10 @@ the adapters pass every message of a client library through `ConnectionSettings.
 import base64
 import os
 import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +24,11 @@ METADATA_REFRESH_MS = 3_000
 """With librdkafka's default of five minutes a client can stay with a dead controller for minutes."""
 SOCKET_TIMEOUT_MS = 8_000
 """Below CALL_SECONDS, so that a client library reports its own time-out before the caller gives up."""
+_TURN_SECONDS = 4.0
+"""Below CALL_SECONDS: then a client decodes beside others."""
+_PAUSE_SECONDS = 0.005
+"""After this time, threads that wait for Python's lock ask for it again, and the next one to decode could be first."""
+_decoding = threading.Lock()
 _MASK = "•••"
 _MASKED = "\0"
 
@@ -182,9 +191,26 @@ def trusting(ca_pem: str | None, name: str = "the CA") -> ssl.SSLContext:
     ``name``: of the CA in the message of the Permanent for what OpenSSL does not decode.
     """
     try:
-        return ssl.create_default_context(cadata=ca_pem or None)
+        with decoding():
+            return ssl.create_default_context(cadata=ca_pem or None)
     except (ssl.SSLError, ValueError) as error:
         raise Permanent(Reason.KAFKA_SETTINGS_INVALID, f"{name} is not a PEM certificate") from error
+
+
+@contextmanager
+def decoding() -> Iterator[None]:
+    """Wait for the turn to decode certificates, but not for long, and hold it while the context is open.
+
+    While OpenSSL decodes, no other thread of Python runs: the event loop would wait for all that are about to decode.
+    It goes on in the pause between two turns.
+    """
+    held = _decoding.acquire(timeout=_TURN_SECONDS)
+    try:
+        yield
+        time.sleep(_PAUSE_SECONDS)
+    finally:
+        if held:
+            _decoding.release()
 
 
 def _lines(*secrets: str | None) -> tuple[str, ...]:

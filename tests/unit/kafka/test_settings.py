@@ -2,6 +2,7 @@
 
 import ssl
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,14 @@ from kafka_rebalance.kafka import settings as settings_module
 from kafka_rebalance.kafka.client_access import ClientAccess
 from kafka_rebalance.kafka.confluent import ConfluentClient
 from kafka_rebalance.kafka.failures import authentication_failed, unreachable
-from kafka_rebalance.kafka.settings import ConnectionSettings, OAuthClient, kafka_python_config, librdkafka_config
+from kafka_rebalance.kafka.oauth_tokens import TokenSource
+from kafka_rebalance.kafka.settings import (
+    ConnectionSettings,
+    OAuthClient,
+    kafka_python_config,
+    librdkafka_config,
+    trusting,
+)
 
 SERVERS = "a:9092, b:9092"
 PASSWORD = "hunter2-hunter2"
@@ -206,3 +214,52 @@ class TestSecrets:
         """Each line would make the text three times as long: 18 of them take all memory."""
         settings = replace(sasl(SaslMechanism.PLAIN), password=f"{lines}\n{PASSWORD}")
         assert settings.redact(f"one two {PASSWORD} three") == "one two ••• three"
+
+
+class TestTurnsToDecode:
+    """While OpenSSL decodes CAs, no other thread of Python runs: the event loop waited for all clients in a row."""
+
+    @pytest.fixture
+    def held(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+        """What was done, and whether the turn was held."""
+        found: list[tuple[str, bool]] = []
+
+        def noted(what: str) -> Callable[..., None]:
+            return lambda *_, **__: found.append((what, settings_module._decoding.locked()))
+
+        monkeypatch.setattr(ssl, "create_default_context", noted("context"))
+        monkeypatch.setattr(confluent, "AdminClient", noted("client"))
+        monkeypatch.setattr(settings_module.time, "sleep", noted("pause"))
+        return found
+
+    def test_of_a_context(self, held: list[tuple[str, bool]]) -> None:
+        """The event loop goes on before the next thread has its turn."""
+        trusting("ca")
+        assert held == [("context", True), ("pause", True)]
+        assert not settings_module._decoding.locked()
+
+    def test_of_librdkafka(self, held: list[tuple[str, bool]]) -> None:
+        ConfluentClient(ClientAccess(ConnectionSettings(SERVERS, ca_pem="ca")))._build()
+        assert held == [("client", True), ("pause", True)]
+
+    def test_none_for_who_waits_for_a_token(
+        self, held: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An OAuth server that does not answer would stop the clients of other clusters."""
+        settings = ConnectionSettings(SERVERS, sasl_mechanism=SaslMechanism.OAUTHBEARER, oauth=OAUTH)
+        tokens = TokenSource(OAUTH)
+        monkeypatch.setattr(TokenSource, "token", lambda _: None)
+        ConfluentClient(ClientAccess(settings, tokens))._build()
+        assert held == [("client", False)]
+
+    def test_it_does_not_wait_for_long(self, held: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(settings_module, "_TURN_SECONDS", 0.001)
+        with settings_module._decoding:
+            trusting("ca")
+            assert held == [("context", True), ("pause", True)]
+            assert settings_module._decoding.locked()
+
+    def test_after_what_openssl_does_not_decode(self) -> None:
+        with pytest.raises(Permanent):
+            trusting("ca")
+        assert not settings_module._decoding.locked()
