@@ -45,6 +45,25 @@ OWNERSHIP_RULES = (
         ),
     ),
     BrokenRule(
+        "rest-ends-on-a-new-reading",
+        "What others move is read anew when a rested run is permitted again.",
+        "reconcile/act/rest_ends.py",
+        "        self._observer.expire()\n",
+        "",
+        ("tests/unit/reconcile/act/test_rest_ends.py::test_everything_is_read_anew",),
+    ),
+    BrokenRule(
+        "rest-ends-without-dead-brokers",
+        "Log dirs of a broker that is down when a rested run is permitted again are struck off its record.",
+        "reconcile/decide/rests.py",
+        "if broker not in log_dirs.brokers or (",
+        "if (",
+        (
+            "tests/unit/reconcile/decide/test_rests.py::TestMovedByOthers::test_the_log_dir_of_a_broker_that_is_down",
+            "tests/unit/reconcile/test_supervisor_rest_log_dirs.py::test_a_broker_that_comes_back_after_the_end_of_the_rest",
+        ),
+    ),
+    BrokenRule(
         "nothing-before-the-rest-ends",
         "A run that is permitted again takes no part in a round before the end of its rest is on record.",
         "reconcile/decide/rests.py",

@@ -1,7 +1,7 @@
 """Ends the rests of runs that may go on, because their namespace is permitted again."""
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from weakref import WeakKeyDictionary
 
 from kafka_rebalance.clock import Clock
@@ -55,8 +55,9 @@ class RestEnds:
             async with self._lifecycle.problems_of(rebalance, _STAGE):
                 many = len(rebalance.record.origins) >= _MANY
                 its = await computed(needed_readings, (rebalance,), partitions, many=many)
+                before = self._absent.pop(rebalance, {})  # a reading that is refused interrupts the succession
                 self._refuse_unread(its, log_dirs, info)
-                self._refuse_absent(rebalance, frozenset([tp.topic for tp in its.absent]))
+                self._refuse_absent(rebalance, before, frozenset([tp.topic for tp in its.absent]))
                 theirs = await computed(moved_by_others, rebalance, partitions, log_dirs, many=many)
                 await self._lifecycle.end_rest(rebalance, theirs)
 
@@ -69,10 +70,9 @@ class RestEnds:
         if unknown := needed.brokers & info.brokers.keys() - log_dirs.brokers:
             raise Transient(Reason.LOG_DIRS_UNKNOWN, f"broker {min(unknown)} does not describe its log dirs", 5.0)
 
-    def _refuse_absent(self, rebalance: Rebalance, topics: Collection[str]) -> None:
+    def _refuse_absent(self, rebalance: Rebalance, before: Mapping[str, int], topics: Collection[str]) -> None:
         """Refuse to go on without these topics, which do not exist, before several readings have shown that."""
-        before = self._absent.get(rebalance, {})
-        self._absent[rebalance] = now = {topic: before.get(topic, 0) + 1 for topic in topics}
+        now = {topic: before.get(topic, 0) + 1 for topic in topics}
         if missing := [topic for topic, readings in now.items() if readings < GONE_AFTER_READINGS]:
+            self._absent[rebalance] = now
             raise Transient(Reason.METADATA_MISSING, f"no broker reported topic {min(missing)}", 5.0)
-        del self._absent[rebalance]

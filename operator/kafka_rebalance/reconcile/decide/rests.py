@@ -53,15 +53,17 @@ def moved_by_others(
 
     Nothing of the run was in flight when it came to rest. So a reassignment or a copy between log dirs that is in
     flight now is one of others, and so is a larger replication factor than the run ever leaves. ``log_dirs``: a
-    reading of ``replicas_with_log_dirs``. If others have moved a partition between brokers of the plan, and it has
-    arrived, its list does not show that.
+    reading of ``replicas_with_log_dirs``. A broker that it lacks is down, and may come back with a copy of others. If
+    others have moved a partition between brokers of the plan, and it has arrived, its list does not show that.
     """
     gone = dict[Origin, Origin | None]()
     if (run := rebalance.record.loaded_run) is None:
         return gone
     copied = defaultdict[TopicPartition, set[BrokerId]](set)
-    for (tp, broker), place in log_dirs.places.items():
-        if place.future is not None:
+    """Where others copy the partition between log dirs, or may do so."""
+    for tp, broker in replicas_with_log_dirs(rebalance):
+        place = log_dirs.places.get((tp, broker))
+        if broker not in log_dirs.brokers or (place is not None and place.future is not None):
             copied[tp].add(broker)
     for tp, row in rebalance.record.origins.items():
         if (state := partitions.get(tp)) is None or on_record(tp, state.topic_id, {tp: row}) is None:

@@ -50,6 +50,11 @@ def copying(*brokers):
     return LogDirReading(frozenset(b for b, _ in DIRS), places)
 
 
+def answered_by(broker):
+    """Nothing is copied there, and the other broker is down."""
+    return LogDirReading(frozenset([broker]), {(TP, broker): ReplicaPlace("/b")})
+
+
 class TestMovedByOthers:
     def test_what_is_in_flight(self):
         assert moved_by_others(resting(row()), now(1, 3, 2, adding=[1], removing=[3]), NOTHING) == {row(): None}
@@ -71,6 +76,14 @@ class TestMovedByOthers:
 
     def test_all_log_dirs_of_an_earlier_version(self):
         assert moved_by_others(resting(row(None)), now(3, 2), copying(2)) == {row(None): row(())}
+
+    def test_the_log_dir_of_a_broker_that_is_down(self):
+        """It may come back with a copy of others in flight, or it is gone: then nothing is moved there anyway."""
+        assert moved_by_others(resting(row(DIRS)), now(3, 2), answered_by(2)) == {row(DIRS): row(DIRS[1:])}
+        assert moved_by_others(resting(row(None)), now(3, 2), answered_by(2)) == {row(None): row(())}
+
+    def test_not_that_of_a_replica_that_stays_where_it_is(self):
+        assert moved_by_others(resting(row(DIRS)), now(3, 2), copying()) == {}
 
 
 class TestReplicasWithLogDirs:
