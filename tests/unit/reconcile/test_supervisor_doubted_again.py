@@ -20,10 +20,11 @@ K2 = {"connectionRef": {"name": "k2", "namespace": "k2"}}
 DRAIN = {"brokers": {"decommission": [1]}, "topics": {"include": ["own"]}, "throttle": {"unlimited": True}}
 
 
-def run(world):
-    """The stored run of namespace evil."""
+def run(world, name="r"):
+    """The stored run of this resource of namespace evil."""
     records = [json.loads(b["data"]["run.json"]) for n, b in world.kube.config_maps.items() if n.startswith("run-")]
-    return next((one for one in records if one["namespace"] == "evil"), {"outcome": "", "unproved": None})
+    of_it = (one for one in records if (one["namespace"], one["name"]) == ("evil", name))
+    return next(of_it, {"outcome": "", "unproved": None, "successor": None})
 
 
 def owners(world):
@@ -134,3 +135,25 @@ async def test_a_run_that_had_ended_at_another_server_of_the_connection(claimed,
     await claimed.until(lambda: run(claimed)["outcome"] is None)
     assert (run(claimed)["cordoned"], run(claimed)["was_unproved"]) == ([1], True)
     await another_owner(claimed, denied)
+
+
+async def test_a_run_that_goes_on_with_the_origins_of_one_in_doubt(claimed):
+    """A resource that took it over is planned with the first KafkaConnection. The next one has to doubt its run too."""
+    fake = claimed.servers["evil"]
+    fake.slow = {BrokerId(4)}
+    claimed.create("evil", "evil", **DRAIN, execution={"parallelPartitionCount": 1})
+    no_plan = {"strategy": "Assignment", "assignment": {"configMapRef": {"name": "none", "key": "k"}}}
+    claimed.create("evil", "evil", name="heir", takesOver="r", topics={"include": ["own"]}, **no_plan)
+    claimed.see("evil")
+    await claimed.until(lambda: len(fake.flying) == 1 and claimed.state("evil", "heir") not in {"", "Planning"})
+    await claimed.deleted("evil")
+    assert run(claimed)["successor"]
+    claimed.connection("k2", name="k2", names=["evil"])
+    await claimed.until(lambda: run(claimed)["unproved"])
+    for field in no_plan:
+        claimed.kube.resources[REBALANCES, "evil", "heir"]["spec"].pop(field)
+    kafka = {"bootstrapServers": None, **K2}
+    claimed.edit(REBALANCES, "evil", "heir", kafka=kafka, brokers={"decommission": [2]}, approval={"policy": "Manual"})
+    await claimed.until(lambda: claimed.state("evil", "heir") == "AwaitingApproval")
+    heir = run(claimed, "heir")
+    assert (heir["unproved"], heir["was_unproved"]) == (False, True)

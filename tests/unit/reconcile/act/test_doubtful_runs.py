@@ -23,10 +23,21 @@ PLAN = Plan((PlannedPartition(TopicPartition("t", 0), replicas_of(4), replicas_o
 OWNER, OTHER = Owner("k", "prod"), Owner("evil")
 CLOSED = {"closed_at": NOON + timedelta(hours=1), "outcome": RunOutcome.SUCCEEDED}
 SENT = {"started_at": NOON}
+SPEC = {"kafka": {"bootstrapServers": "kafka:9092"}}
+HEIR = Desired.of({"metadata": {"name": "heir", "namespace": "kafka", "uid": "heir"}, "spec": SPEC})
 
 
 def run(uid="u", cluster_id="c", **more):
     return Run(uid, "kafka", uid, cluster_id, f"run-{uid}", "planning", PLAN.hash, NOON, **more)
+
+
+async def stores_with(*handed_over):
+    stores = Stores(PlanStore(kube := KubeInMemory()), OriginStore(kube), RunStore(kube))
+    for one in handed_over:
+        await stores.plans.save(one.uid, PLAN.hash, "c", PLAN, NOON)
+        await stores.origins.replace(one.uid, one.run_id, ())
+        await stores.runs.save(one)
+    return stores
 
 
 @pytest.fixture
@@ -42,8 +53,9 @@ def runs():
         SENT | CLOSED | {"successor": "heir"},
         SENT | CLOSED | {"cordoned": (BrokerId(1),), "owner": OTHER},
         CLOSED | {"last_success": run(**SENT, **CLOSED, cordoned=(BrokerId(1),), owner=OTHER), "owner": OWNER},
+        SENT | CLOSED | {"owner": Owner("k", "staging"), "was_unproved": True},
     ],
-    ids=["open", "cordoned", "handed over", "ended", "before the last one"],
+    ids=["open", "cordoned", "handed over", "ended", "before the last one", "continued with a KafkaConnection"],
 )
 async def test_what_could_still_change_the_cluster_is_unproved(runs, more):
     """Nothing of it is undone in this cluster, and no cordon is removed."""
@@ -86,6 +98,37 @@ async def test_what_has_ended_can_be_undone_until_there_is_another_owner(runs, e
     await doubt_runs_again(runs, "c")
     found = await runs.load("u")
     assert (found.unproved, found.cordoned) == (True, ())
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        SENT,
+        SENT | CLOSED | {"cordoned": (BrokerId(1),), "owner": OWNER},
+        CLOSED | {"successor": "heir"},
+    ],
+    ids=["open", "ended", "handed over"],
+)
+async def test_what_was_in_doubt_once_is_doubted_by_the_next_owner(runs, more):
+    """It may have gone on with permission of the owner in between. An undo or its heir would go on with its origins."""
+    await runs.save(run(was_unproved=True, **more))
+    await doubt_runs_again(runs, "c")
+    found = await runs.load("u")
+    assert (found.unproved, found.cordoned) == (True, ())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        run(was_unproved=True, cluster_id="d", **SENT),
+        run(was_unproved=True, **CLOSED),
+    ],
+    ids=["elsewhere", "sent nothing"],
+)
+async def test_other_runs_that_were_in_doubt_stay_as_they_are(runs, other):
+    await runs.save(other)
+    await doubt_runs_again(runs, "c")
+    assert await runs.load("u") == other
 
 
 async def test_what_was_never_in_doubt_goes_on_with_the_next_owner(runs):
@@ -187,12 +230,7 @@ async def test_a_doubt_that_could_not_be_written(monkeypatch):
 @pytest.mark.parametrize("moment", ["handed_over", "origins", "used_up"])
 async def test_one_that_is_just_made_of_others(monkeypatch, moment):
     """The resource to which runs were handed over is deleted while the cluster gets another owner."""
-    kube = KubeInMemory()
-    stores = Stores(PlanStore(kube), OriginStore(kube), RunStore(kube))
-    handed_over = run(successor="heir", **SENT, **CLOSED)
-    await stores.plans.save("u", PLAN.hash, "c", PLAN, NOON)
-    await stores.origins.replace("u", handed_over.run_id, ())
-    await stores.runs.save(handed_over)
+    stores = await stores_with(run(successor="heir", **SENT, **CLOSED))
     owner, name = {
         "handed_over": (stores.plans, "load"),
         "origins": (stores.origins, "replace"),
@@ -205,13 +243,21 @@ async def test_one_that_is_just_made_of_others(monkeypatch, moment):
         return await before(*arguments, **more)
 
     monkeypatch.setattr(owner, name, taken_over_first)
-    spec = {"kafka": {"bootstrapServers": "kafka:9092"}}
-    heir = Desired.of({"metadata": {"name": "heir", "namespace": "kafka", "uid": "heir"}, "spec": spec})
-    await HandedOverRuns(stores, StoppedClock(), "").rebuilt(heir)
+    await HandedOverRuns(stores, StoppedClock(), "").rebuilt(HEIR)
     assert {found.uid: (found.unproved, found.successor) for found in await stores.runs.list_all()} == {
         "u": (True, None),
         "heir": (True, None),
     }
+
+
+@pytest.mark.parametrize("doubted", ["u", "v"])
+async def test_one_that_is_made_of_one_that_was_in_doubt(doubted):
+    """It is deleted before it has a plan. The next owner has to doubt it, as it would have doubted the others."""
+    both = [run(uid, successor="heir", was_unproved=uid == doubted, **SENT, **CLOSED) for uid in ("u", "v")]
+    stores = await stores_with(*both)
+    found = await HandedOverRuns(stores, StoppedClock(), "").rebuilt(HEIR)
+    assert (found.unproved, found.was_unproved) == (False, True)
+    assert await stores.runs.load("heir") == found
 
 
 async def test_one_that_appears_after_they_were_listed(runs, monkeypatch):
