@@ -1,5 +1,6 @@
 """A cluster belongs to the owner on record, unless a KafkaConnection outranks it or its binding has ended."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -14,8 +15,8 @@ def inline(namespace, *, named=True):
     return Standing(Owner(namespace), named)
 
 
-def connection(name, created=OLD, *, named=True, edited=False):
-    return Standing(Owner("k", name), named, created if named else None, edited)
+def connection(name, created=OLD, *, named=True, edited=False, moved=False):
+    return Standing(Owner("k", name), named, created if named else None, edited, moved)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,9 @@ def connection(name, created=OLD, *, named=True, edited=False):
         (connection("p", OLD, edited=True), connection("q", NEW), False, "Conflicted"),
         (connection("p", OLD, edited=True), connection("q", named=False), True, "Conflicted"),
         (connection("p", OLD, edited=True), connection("q", named=False), False, None),
+        (connection("p", moved=True), inline("b"), False, "Conflicted"),
+        (connection("p", OLD, moved=True), connection("q", NEW), False, "Conflicted"),
+        (connection("p", OLD, moved=True), connection("q", named=False), True, "Conflicted"),
         (connection("p", NEW), connection("q", OLD), False, "Conflicted"),
         (connection("p", NEW), connection("q", named=False), True, "Conflicted"),
         (connection("p", NEW), connection("q", named=False), False, None),
@@ -117,13 +121,21 @@ def test_while_an_engine_works_there(claimant, holder, refused):
         (connection("p", OLD, edited=True), connection("q", NEW), False, "Conflicted"),
         (connection("p", OLD, edited=True), connection("q", named=False), True, "Conflicted"),
         (connection("p", OLD, edited=True), connection("q", named=False), False, None),
+        (connection("p", moved=True), inline("b"), True, None),
+        (connection("p", OLD, moved=True), connection("q", NEW), False, "Conflicted"),
+        (connection("p", OLD), connection("q", NEW, moved=True), False, None),
+        (connection("p", OLD, moved=True), connection("q", named=False), True, "Conflicted"),
+        (connection("p", OLD, moved=True), connection("q", named=False), False, None),
         (connection("p", NEW), connection("q", named=False), True, None),
         (connection("p", NEW), connection("q", OLD), False, "Conflicted"),
         (inline("a"), inline("b"), False, "ClusterOwnedElsewhere"),
     ],
 )
 def test_where_both_are_known_to_lead_to_the_cluster(claimant, holder, work, refused):
-    """A server that only claims the id takes nothing away then, and an edit no work of a KafkaConnection."""
+    """A server that only claims the id takes nothing away then.
+
+    Nor does an edit, or brokers that have led to another cluster, take work of a KafkaConnection.
+    """
     found = refusal_of_claim(
         claimant, Binding("c", holder.owner), holder, work=work, running=True, proved=True, confirmed=False
     )
@@ -144,3 +156,22 @@ def test_an_administrator_confirms_inline_connections(holder, refused):
     sure = {"proved": True, "confirmed": True}
     found = refusal_of_claim(inline("a"), Binding("c", holder.owner), holder, work=True, running=False, **sure)
     assert bool(found) is refused
+
+
+@pytest.mark.parametrize(
+    ("uids", "moved"),
+    [
+        ((), False),
+        (("u-1",), True),
+        (("u-0",), False),
+        (("",), True),
+        (("u-0", ""), True),
+    ],
+    ids=["none", "its own", "of an earlier one", "of an earlier version", "of both"],
+)
+def test_a_binding_of_another_cluster_shows_that_it_has_moved(uids, moved):
+    """Earlier versions do not record the uid: such a binding may be of this KafkaConnection."""
+    former = [Binding("d", Owner("k", "p"), uid=uid) for uid in uids]
+    claimant = Standing(Owner("k", "p"), created=OLD, uid="u-1")
+    assert claimant.after(former).moved is moved
+    assert replace(claimant, moved=True).after(former).moved
