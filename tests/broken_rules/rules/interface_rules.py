@@ -30,6 +30,25 @@ INTERFACE_RULES = (
         ("tests/unit/kafka/isolated/test_isolated_admin.py::TestOrders::test_of_the_next_process_reach_one_cluster",),
     ),
     BrokenRule(
+        "asked-before-an-election",
+        "Brokers are asked for the id of their cluster before an election.",
+        "kafka/admin.py",
+        "self._checked(lambda: self._confluent.elect_preferred(partitions))",
+        "self._confluent.elect_preferred(partitions)",
+        (
+            "tests/unit/kafka/test_admin.py::test_the_brokers_are_asked_first",
+            "tests/unit/kafka/test_admin.py::test_nothing_is_sent_where_one_belongs_to_another_cluster",
+        ),
+    ),
+    BrokenRule(
+        "asked-if-concerned",
+        "The brokers whose configs change are among those that are asked for the id of their cluster.",
+        "kafka/admin.py",
+        "self._confluent.alter_broker_configs(changes), changes)",
+        "self._confluent.alter_broker_configs(changes))",
+        ("tests/unit/kafka/test_admin.py::test_the_brokers_are_asked_first",),
+    ),
+    BrokenRule(
         "planning-hash",
         "A change of spec.replicationFactor makes a new plan.",
         "api/v1alpha1.py",
