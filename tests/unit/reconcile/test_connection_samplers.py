@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.fakes.shared_clusters import Cluster
+from tests.fakes.shared_clusters import Away, Cluster
 from tests.fakes.stopped_clock import NOON
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS
@@ -237,6 +237,17 @@ class TestEnd:
         await world.until(lambda: condition(world) is None)
         await no_more(world, lake)
         assert world.kube.resources[CONNECTIONS, "k", "prod"]["status"]["lastSample"] is None
+
+    async def test_with_servers_that_are_not_known_to_lead_to_the_cluster(self, world, lake):
+        """After an edit, sampling goes on when they have answered as this cluster."""
+        sampled(world)
+        await more(world, lake)
+        world.servers["other"] = Away()
+        world.edit(CONNECTIONS, "k", "prod", bootstrapServers="other:9092")
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "KafkaUnreachable")
+        await world.until(lambda: sampling_tasks() == [])
+        world.servers["other"] = world.real
+        await more(world, lake)
 
     async def test_edits_begin_a_new_run(self, world, lake):
         """Of what concerns sampling; permissions of namespaces do not."""

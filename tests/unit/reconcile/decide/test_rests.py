@@ -25,13 +25,13 @@ def row(log_dirs=(), topic_id="T"):
     return Origin(TP, topic_id, replicas_of(1, 2), BrokerId(1), log_dirs=log_dirs)
 
 
-def resting(origin, *, deleting=False):
-    """A run that leads t-0 from brokers 1 and 2 to 3 and 2, and rests."""
+def resting(origin, *, before=(1, 2), deleting=False):
+    """A run that leads t-0 from brokers 1 and 2 to 3 and 2, and rests. ``before``: its replicas before the plan."""
     metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
     metadata |= {"deletionTimestamp": NOON.isoformat()} if deleting else {}
     rebalance = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
     run = Run("u-1", "kafka", "r", "c", "run", "h", "p", NOON, started_at=NOON, rested=True)
-    planned = PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2), topic_id="T")
+    planned = PlannedPartition(TP, replicas_of(*before), replicas_of(3, 2), topic_id="T")
     moves = tuple(LogDirMove(TP, broker, "/a", "/b", "/a") for broker, _ in DIRS)
     plan = Plan((planned,), Certificate(1, optimal=True), log_dirs=moves)
     origins = {TP: origin}
@@ -65,6 +65,12 @@ class TestMovedByOthers:
 
     def test_a_larger_replication_factor_than_any_of_the_run(self):
         assert moved_by_others(resting(row()), now(1, 2, 3), NOTHING) == {row(): None}
+
+    def test_not_the_one_before_its_plan(self):
+        """Others had raised it before the run was planned again."""
+        planned_again = resting(row(), before=(1, 2, 4))
+        assert moved_by_others(planned_again, now(1, 2, 4), NOTHING) == {}
+        assert moved_by_others(planned_again, now(1, 2, 4, 5), NOTHING) == {row(): None}
 
     def test_not_a_topic_that_is_gone_or_created_again(self):
         assert moved_by_others(resting(row()), {}, NOTHING) == {}
