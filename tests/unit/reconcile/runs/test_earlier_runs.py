@@ -1,4 +1,7 @@
-"""A new plan stays in doubt as long as what it continues is."""
+"""A new plan stays in doubt as long as what it continues is.
+
+What it inherits is in ``test_engine_inheritance``, ``test_engine_inherited_origins`` and ``test_engine_last_success``.
+"""
 
 from dataclasses import replace
 

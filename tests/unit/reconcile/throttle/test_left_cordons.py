@@ -1,4 +1,4 @@
-"""Which cordons on the ledger are removed from brokers that are back."""
+"""Which cordons on the ledger are removed from brokers that are back; whole runs are in ``test_engine_cordons``."""
 
 import pytest
 from tests.fakes.configs_in_memory import Configs, Records
