@@ -356,7 +356,7 @@ class Rounds:
             if not (finished := rebalance.assessment.finished):
                 self._closing.wait_anew(rebalance)
             if restored := self.throttle.restored(rebalance, info):
-                await self._lifecycle.record_rest(rebalance)
+                await self._lifecycle.record_rest(rebalance, cluster.partitions)
             if self._drained.may_be_filled_late(rebalance, self.rebalances.values()):
                 return
             if only_kept_copies_in_flight(rebalance) or (finished and restored and not moved_since(rebalance, acting)):

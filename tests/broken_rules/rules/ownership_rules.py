@@ -34,6 +34,16 @@ OWNERSHIP_RULES = (
         ),
     ),
     BrokenRule(
+        "waiting-is-at-rest",
+        "A partition that waits between two steps does not keep a run without permission from coming to rest.",
+        "reconcile/decide/arrival_proof.py",
+        "unknown or (status.started and state is not None and state.in_flight)",
+        "unknown or status.started",
+        (
+            "tests/unit/reconcile/decide/test_arrival_proof.py::TestComingToRest::test_a_partition_between_two_steps_may_wait_for_ever",
+        ),
+    ),
+    BrokenRule(
         "rest-ends-without-theirs",
         "What others move when a rested run is permitted again is struck off its record before it sends anything.",
         "reconcile/decide/rests.py",

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.fakes.shared_clusters import REF
+from tests.fakes.shared_clusters import REF, Cluster
 from tests.unit.reconcile.test_supervisor_undo_permission import refused, rounds_later
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
@@ -116,6 +116,39 @@ async def test_also_if_its_plan_is_put_aside(world):
     await world.real.alter_reassignments({FIRST: replicas_of(*more)})
     await world.deleted("a")
     assert world.real.lists("orders")[0] == more
+
+
+@pytest.mark.parametrize("why", ["next broker is dead", "another goes first"])
+async def test_also_if_a_partition_waits_between_two_steps(world, why):
+    """It may wait for ever. What others then move is neither throttled nor cancelled."""
+    world.connection(names=["a", "k"])
+    world.real = world.servers["kafka"] = Cluster([1, 2, 3, 4, 5], orders=[[1, 2, 3]] * 4)
+    throttle = {"leaderRate": "1Mi", "followerRate": "1Mi"}
+    spec = {"kafka": REF, "brokers": {"decommission": [1]}, "throttle": throttle}
+    if why == "another goes first":
+        world.create("k", name="other", execution={"suspend": True}, **spec)
+        world.see("k")
+        await world.until(lambda: world.state("k", "other") == "Suspended")
+    world.real.slow = {BrokerId(4), BrokerId(5)}
+    world.create("a", execution={"parallelPartitionCount": 1}, **spec)
+    world.see("a")
+    await world.until(lambda: world.real.flying)
+    (name,) = world.real.flying
+    moved = next(tp for tp in world.real.states if str(tp) == name)
+    await refused(world)
+    world.real.arrive()
+    if why == "next broker is dead":
+        held = world.real.lists("orders")[moved.partition]
+        world.real.brokers.pop(BrokerId(4 if 4 not in held else 5))
+    await world.until(lambda: rested(world))
+    world.real.slow = {BrokerId(1)}
+    await world.real.alter_reassignments({moved: replicas_of(1, 2, 3)})
+    orders = list(world.real.altered)
+    await rounds_later(world)
+    assert not [key for key in throttled(world) if LISTED + ".replicas" in key[1]]
+    await world.deleted("a")
+    assert world.real.altered == orders
+    assert world.real.flying == {name}
 
 
 @pytest.mark.parametrize("restarted", [False, True])

@@ -13,7 +13,7 @@ from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.backoff import lengthen
 from kafka_rebalance.reconcile.act.run_records import RunRecords
@@ -123,9 +123,10 @@ class Lifecycle(RunRecords):
             rebalance.record = replace(rebalance.record, run=run, was_read=True)
         return rebalance.record.run is run
 
-    async def record_rest(self, rebalance: Rebalance) -> None:
-        """Record that the run has ``rested``, if it has. Its throttle is removed."""
-        if (before := rebalance.record.open_run) is not None and has_come_to_rest(rebalance, self._clock.monotonic()):
+    async def record_rest(self, rebalance: Rebalance, partitions: Mapping[TopicPartition, PartitionState]) -> None:
+        """Record that the run has ``rested``, if it has by this reading. Its throttle is removed."""
+        before, now = rebalance.record.open_run, self._clock.monotonic()
+        if before is not None and has_come_to_rest(rebalance, partitions, now):
             await self._save(rebalance, replace(before, rested=True))
 
     async def end_rest(self, rebalance: Rebalance, theirs: Mapping[Origin, Origin | None]) -> None:

@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Mapping
 from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.kafka.ports import CALL_SECONDS
-from kafka_rebalance.model.topology import BrokerId, ClusterState, Replicas, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
+from kafka_rebalance.reconcile.decide.rests import replicas_with_log_dirs
 from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
@@ -57,28 +58,41 @@ def late_call_possible(rebalance: RebalanceView, now: float) -> bool:
     return may_be_executed_late(rebalance.memory.unanswered_at, now)
 
 
-def has_come_to_rest(rebalance: RebalanceView, now: float) -> bool:
-    """Whether a started run is at rest while its connection is refused, and this is not recorded yet."""
+def has_come_to_rest(rebalance: RebalanceView, partitions: Mapping[TopicPartition, PartitionState], now: float) -> bool:
+    """Whether a started run is at rest while its connection is refused, and this is not recorded yet.
+
+    ``partitions``: the reading that it was judged by.
+    """
     run, assessment = rebalance.record.open_run, rebalance.assessment
     if rebalance.refusal is None or rebalance.desired.deleting or run is None or run.started_at is None or run.rested:
         return False
     ends = assessment.finished and assessment.replanning is None  # a new plan is not made before it has permission
     if not at_rest(rebalance) or ends or late_call_possible(rebalance, now):
         return False
-    return not any(map(_may_be_moving, assessment.statuses.few.values())) and _log_dirs_rest(rebalance)
+    inputs, few = assessment.judgement.inputs, assessment.statuses.few
+    unread = inputs.unread if inputs is not None else frozenset[str]()
+    moving = (_may_be_moving(status, partitions.get(tp), unread=tp.topic in unread) for tp, status in few.items())
+    return not any(moving) and _log_dirs_rest(rebalance)
 
 
-def _may_be_moving(status: PartitionStatus) -> bool:
-    """Whether a reassignment of the run may be in flight, judged without a pause: it may wait, or not be readable."""
-    unknown = status.reason in {Reason.METADATA_MISSING, Reason.TOPIC_FORBIDDEN}
-    waits = status.phase is MovePhase.WAITING and (status.started or unknown)
-    return waits or status.cancel or status.phase is MovePhase.IN_FLIGHT
+def _may_be_moving(status: PartitionStatus, state: PartitionState | None, *, unread: bool) -> bool:
+    """Whether a reassignment of the run may be in flight, judged without a pause: it may wait, or not be readable.
+
+    A partition between two steps may wait for ever, for a broker or for a rebalance that goes first.
+    """
+    if status.phase is not MovePhase.WAITING:
+        return status.cancel or status.phase is MovePhase.IN_FLIGHT
+    unknown = unread or status.reason in {Reason.METADATA_MISSING, Reason.TOPIC_FORBIDDEN}
+    return unknown or (status.started and state is not None and state.in_flight)
 
 
 def _log_dirs_rest(rebalance: RebalanceView) -> bool:
     run, found = rebalance.record.loaded_run, rebalance.assessment.log_dirs
-    unread = any(status.reason == Reason.LOG_DIRS_UNKNOWN for status in found.within(MovePhase.WAITING).values())
-    return run is not None and (not run.log_dirs or found.direction is not None) and not unread and not found.copying
+    waiting = found.within(MovePhase.WAITING)
+    unread = {key for key, status in waiting.items() if status.reason == Reason.LOG_DIRS_UNKNOWN}
+    if unread and not unread.isdisjoint(replicas_with_log_dirs(rebalance)):
+        return False
+    return run is not None and (not run.log_dirs or found.direction is not None) and not found.copying
 
 
 def may_be_executed_late(failed_at: float, now: float) -> bool:

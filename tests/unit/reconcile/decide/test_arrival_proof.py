@@ -25,6 +25,7 @@ from kafka_rebalance.reconcile.decide.arrival_proof import (
     proof_seconds,
 )
 from kafka_rebalance.reconcile.state.assessment import StepBlock
+from kafka_rebalance.reconcile.state.judgement import JudgeInputs
 from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
@@ -155,8 +156,10 @@ class TestComingToRest:
     """A run whose connection is refused claims nothing any more once it rests, so nothing of it may be moving then."""
 
     @staticmethod
-    def refused(status, dirs=None):
+    def refused(status, dirs=None, *, adding=(), unread=(), log_dirs_on_record=()):
         mine = arrived((1,))
+        origins = {tp: replace(row, log_dirs=log_dirs_on_record) for tp, row in mine.record.origins.items()}
+        recorded(mine, origins=origins)
         move = LogDirMove(TP, BrokerId(2), "/a", "/b", "/a")
         log_dirs = (move,) if dirs is not None else ()
         run = replace(mine.record.run, started_at=NOON)
@@ -165,11 +168,14 @@ class TestComingToRest:
         progress = Progress(1, 0, 0, 1, 0, 1, 0, 1, 0, 0)
         found(mine, statuses={TP: status}, progress=progress, log_dirs=dirs or LogDirStatuses())
         found(mine, step_block=StepBlock(Reason.CONNECTION_NOT_PERMITTED, "not permitted"))
-        mine.assessment = replace(
-            mine.assessment,
-            judgement=replace(mine.assessment.judgement, statuses=mine.assessment.statuses.under(paused=True)),
-        )
-        return has_come_to_rest(mine, 1000.0)
+        loaded, unread = mine.record.loaded_run, frozenset(unread)
+        inputs = JudgeInputs(loaded, Direction.FORWARD, True, 1, {}, frozenset(), {}, {}, unread)
+        statuses = mine.assessment.statuses.under(paused=True)
+        judgement = replace(mine.assessment.judgement, statuses=statuses, inputs=inputs)
+        mine.assessment = replace(mine.assessment, judgement=judgement)
+        held = replicas_of(1, *adding)
+        state = PartitionState(TP, "id", held, frozenset(held), held[0], adding=replicas_of(*adding))
+        return has_come_to_rest(mine, {TP: state}, 1000.0)
 
     @pytest.mark.parametrize(
         ("status", "rests"),
@@ -178,7 +184,6 @@ class TestComingToRest:
             (PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT), True),
             (PartitionStatus(MovePhase.IN_FLIGHT, started=True), False),
             (PartitionStatus(MovePhase.READY, Reason.CANCELLING, cancel=True, started=True, pausable=True), False),
-            (PartitionStatus(MovePhase.WAITING, Reason.CANCEL_BELOW_MIN_INSYNC_REPLICAS, started=True), False),
             (PartitionStatus(MovePhase.WAITING, Reason.METADATA_MISSING), False),
             (PartitionStatus(MovePhase.WAITING, Reason.TOPIC_FORBIDDEN), False),
         ],
@@ -187,11 +192,29 @@ class TestComingToRest:
         assert self.refused(status) is rests
 
     @pytest.mark.parametrize(
+        "reason",
+        [
+            Reason.TARGET_BROKER_UNAVAILABLE,
+            Reason.COPY_NOT_IN_SYNC,
+            Reason.PAUSED,
+            Reason.CANCEL_BELOW_MIN_INSYNC_REPLICAS,
+        ],
+    )
+    @pytest.mark.parametrize(("adding", "unread", "rests"), [((), (), True), ((2,), (), False), ((), ("t",), False)])
+    def test_a_partition_between_two_steps_may_wait_for_ever(self, reason, adding, unread, rests):
+        """Whether anything of it is in flight shows the reading, not what it waits for."""
+        status = PartitionStatus(MovePhase.WAITING, reason, started=True)
+        assert self.refused(status, adding=adding, unread=unread) is rests
+
+    def test_a_topic_that_was_not_read(self):
+        """By the reading before, no step was sent."""
+        assert not self.refused(PartitionStatus(MovePhase.WAITING, Reason.PAUSED), unread=("t",))
+
+    @pytest.mark.parametrize(
         ("status", "rests"),
         [
             (LogDirStatus(MovePhase.WAITING, Reason.PAUSED), True),
             (LogDirStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT), True),
-            (LogDirStatus(MovePhase.WAITING, Reason.LOG_DIRS_UNKNOWN), False),
             (LogDirStatus(MovePhase.READY, Reason.CANCELLING, cancel=True), False),
         ],
     )
@@ -199,3 +222,11 @@ class TestComingToRest:
         ready = PartitionStatus(MovePhase.READY, pausable=True)
         assert self.refused(ready, LogDirStatuses(Direction.FORWARD, {(TP, BrokerId(2)): status})) is rests
         assert not self.refused(ready, LogDirStatuses())
+
+    @pytest.mark.parametrize(("on_record", "rests"), [((), True), (((BrokerId(2), "/a"),), False), (None, False)])
+    def test_log_dirs_that_cannot_be_read(self, on_record, rests):
+        """They matter if the run may have asked for another log dir there."""
+        unknown = LogDirStatus(MovePhase.WAITING, Reason.LOG_DIRS_UNKNOWN)
+        dirs = LogDirStatuses(Direction.FORWARD, {(TP, BrokerId(2)): unknown})
+        ready = PartitionStatus(MovePhase.READY, pausable=True)
+        assert self.refused(ready, dirs, log_dirs_on_record=on_record) is rests
