@@ -78,7 +78,7 @@ RECONCILE_RULES = (
     BrokenRule(
         "origins-of-others",
         "A resource that takes a run over leaves to others what they have moved out of the reach of that run.",
-        "reconcile/runs/plan_maker.py",
+        "reconcile/runs/earlier_runs.py",
         "(*work.sent, *work.taken_moves.values())",
         "work.sent",
         ("tests/unit/reconcile/test_engine_inherited_origins.py::test_moved_before_the_plan_of_the_new_one",),
@@ -357,8 +357,8 @@ RECONCILE_RULES = (
         "rollbacks-with-a-run",
         "Only a deleted resource with an open run is taken over.",
         "reconcile/decide/teardown.py",
-        "if old.desired.deleting and old.record.loaded_run is not None]",
-        "if old.desired.deleting]",
+        "[old for old in deleted if old.record.loaded_run is not None]",
+        "[*deleted]",
         ("tests/property/test_takeovers.py::test_what_takes_a_rollback_over_is_what_a_scan_finds",),
     ),
     BrokenRule(

@@ -8,6 +8,7 @@ from tests.unit.reconcile.renamed_resources import BEFORE, FAST, SPEC, Renamed, 
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION
 from kafka_rebalance.kube.store import RunStore
+from kafka_rebalance.model.topology import TopicPartition, replicas_of
 
 THEIRS = [7, 2, 3]
 GONE = {"configMapRef": {"name": "gone", "key": "k"}}
@@ -70,6 +71,39 @@ async def test_not_selected_by_the_new_one(half_moved, then):
     kafka.slow = {4, 5, 6}
     await operator.until_true(lambda: operator.state_of() == "Rebalancing")
     assert await left_by(operator, then) == [THEIRS if n == theirs else held for n, held in enumerate(BEFORE)]
+
+
+async def moved_back_by_others(operator):
+    """``r`` has ended, and ``new`` is not planned yet. Others move a partition back, which takes long."""
+    kafka = operator.kafka
+    theirs = arrived(kafka)[0]
+    operator.apply_another(takesOver="r", strategy="Assignment", assignment=GONE, throttle=FAST)
+    operator.delete()
+    await operator.until_true(lambda: not operator.exists("r"))
+    assert operator.ends == ["TakenOver"]
+    assert not kafka.flying
+    kafka.slow = {1, 2, 3}
+    await kafka.alter_reassignments({TopicPartition("t", theirs): replicas_of(1, 2, 3)})
+    kafka.slow = set()
+    return f"t-{theirs}", len(kafka.altered)
+
+
+@pytest.mark.parametrize("begins", [False, True])
+async def test_in_flight_before_the_plan_of_the_new_one(half_moved, begins):
+    """Nothing of ``r`` was in flight when it ended. Neither the new plan nor its deletion cancels what others move."""
+    operator, kafka = half_moved, half_moved.kafka
+    theirs, sent = await moved_back_by_others(operator)
+    if begins:
+        rows = [{"topic": "t", "partition": n, "replicas": [4, 5, 6]} for n in range(6)]
+        operator.kube.user_config_maps["kafka", "gone"] = {"k": json.dumps({"version": 1, "partitions": rows})}
+        await operator.until_true(lambda: operator.state_of() == "Succeeded")
+        assert len(kafka.altered) > sent
+    operator.delete_another()
+    await operator.until_true(lambda: not operator.exists("new"))
+    assert not [name for name, _ in kafka.altered[sent:] if name == theirs]
+    assert kafka.flying == {theirs}
+    kafka.arrive()
+    assert begins or kafka.lists("t") == BEFORE
 
 
 class TestTwoRuns:

@@ -35,10 +35,10 @@ async def test_the_order_of_the_queue(monkeypatch, most, place):
 
 OF_A_PLAN = {
     plan_maker: [
-        "copies_of", "still_copied", "_planned_from", "moved_by_others", "refuse_stale", "known_loads",
-        "refuse_unknown_sizes", "lists_for", "spent_by", "continued_copies", "loaded_run_of", "moves_of",
+        "copies_of", "still_copied", "_planned_from", "known_loads", "refuse_unknown_sizes", "lists_for", "spent_by",
+        "continued_copies", "loaded_run_of", "moves_of",
     ],
-    earlier_runs: ["loaded_run_of"],
+    earlier_runs: ["loaded_run_of", "moved_by_others", "refuse_stale"],
     record: ["loaded_run_of"],
 }  # fmt: skip
 """What goes through all that a run has moved, by the module that calls it."""
@@ -103,14 +103,14 @@ class TestPlanningAgain:
     async def test_what_happens_meanwhile_wins(self, monkeypatch, edited):
         """The moves of the run are read before the thread looks at them. What then arrives supersedes the plan."""
         operator = await half_assigned()
-        looked, goes_on, moved_by_others = threading.Event(), threading.Event(), plan_maker.moved_by_others
+        looked, goes_on, moved_by_others = threading.Event(), threading.Event(), earlier_runs.moved_by_others
 
         def late(*given):
             looked.set()
             assert goes_on.wait(60)
             return moved_by_others(*given)
 
-        monkeypatch.setattr(plan_maker, "moved_by_others", late)
+        monkeypatch.setattr(earlier_runs, "moved_by_others", late)
         operator.edit(topics={"exclude": ["x"]})
         operator.kafka.arrive()
         while operator.rebalance.memory.planning is None:

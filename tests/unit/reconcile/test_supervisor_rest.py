@@ -6,7 +6,7 @@ import pytest
 from tests.fakes.shared_clusters import REF, Cluster
 from tests.unit.reconcile.test_supervisor_undo_permission import refused, rounds_later
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, LET_GO_ANNOTATION, REBALANCES
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 
 FIRST = TopicPartition("orders", 0)
@@ -16,7 +16,7 @@ LISTED = "replication.throttled"
 def rested(world):
     """Whether that is on record of the run of namespace a."""
     records = [json.loads(b["data"]["run.json"]) for n, b in world.kube.config_maps.items() if n.startswith("run-")]
-    return next(run["rested"] for run in records if run["namespace"] == "a")
+    return next(run["rested"] for run in records if (run["namespace"], run["name"]) == ("a", "r"))
 
 
 def throttled(world):
@@ -255,3 +255,38 @@ async def test_a_topic_is_deleted_only_if_several_readings_lack_it(resting):
     assert rested(resting)
     assert resting.state("a") == "MetadataMissing"
     await resting.until(lambda: not rested(resting))
+
+
+@pytest.mark.parametrize("ends", ["without permission", "let go"])
+async def test_it_is_not_taken_over(world, ends):
+    """Another resource, which names it, does not cancel what others move when it begins."""
+    world.connection(names=["a", "k"])
+    world.real.create("other", [[2, 3, 4]] * 2)
+    spec = {"kafka": REF, "brokers": {"decommission": [1]}, "throttle": {"unlimited": True}}
+    world.create("a", name="heir", takesOver="r", execution={"suspend": True, "parallelPartitionCount": 1}, **spec)
+    world.see("a")
+    await world.until(lambda: world.state("a", "heir") == "Suspended")
+    await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
+    await refused(world)
+    world.real.arrive()
+    await world.until(lambda: rested(world))
+    if ends == "let go":
+        world.real.hidden.add("orders")
+        permitted_again(world)
+        await rounds_later(world)
+        world.gone(REBALANCES, "k", "r")
+        world.kube.delete(REBALANCES, "a", "r", world.clock.at.isoformat())
+        await rounds_later(world)
+        assert rested(world)
+        world.kube.resources[REBALANCES, "a", "r"]["metadata"]["annotations"] = {LET_GO_ANNOTATION: "true"}
+        await world.until(lambda: (REBALANCES, "a", "r") not in world.kube.resources)
+        world.real.hidden.clear()
+    else:
+        await world.deleted("a")
+    await moved_back_by_others(world)
+    orders = list(world.real.altered)
+    permitted_again(world)
+    world.edit(REBALANCES, "a", "heir", execution={"suspend": False, "parallelPartitionCount": 1})
+    await world.until(lambda: not [row for row in world.real.lists("orders")[1:] if 1 in row])
+    assert not [tp for tp, _ in world.real.altered[len(orders) :] if tp == "orders-0"]
+    assert "orders-0" in world.real.flying

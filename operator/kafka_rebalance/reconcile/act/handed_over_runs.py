@@ -88,7 +88,8 @@ class HandedOverRuns:
         # It has sent what any of them has sent, also if the first has sent nothing.
         started = min((run.started_at for run in taken if run.started_at is not None), default=None)
         cordoned = tuple(sorted({*taken[0].cordoned, *await self.own_cordons(desired.uid)}))
-        run = replace(run, started_at=started, last_success=None, cordoned=cordoned)
+        # Unless one of them may have left copies in flight, what moves now was begun by others, as after a rest.
+        run = replace(run, started_at=started, last_success=None, cordoned=cordoned, rested=not inherited.left)
         await self._stores.plans.save(desired.uid, plan.hash, run.cluster_id, plan, self._clock.now())
         await self._stores.origins.replace(desired.uid, run.run_id, ())  # a record, even if there are no origins
         await self._stores.origins.append(desired.uid, run.run_id, inherited.origins.values())

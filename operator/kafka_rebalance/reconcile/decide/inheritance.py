@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from kafka_rebalance.execution.partition_move import PartitionMove, changed_instead, drift
 from kafka_rebalance.model.plan import LogDirMove, joined_log_dirs
-from kafka_rebalance.model.run import Origin
+from kafka_rebalance.model.run import Origin, RunOutcome
 from kafka_rebalance.model.topology import PartitionState, ReplicaKey, TopicPartition
 from kafka_rebalance.reconcile.state.record import LoadedRun
 
@@ -15,12 +15,14 @@ class Inheritance:
     """The ``origins`` to which a deletion leads back, and what the runs have moved.
 
     ``moves``: of each partition that of the last run that has sent it something. ``log_dirs``: the replicas that the
-    runs have moved between log dirs.
+    runs have moved between log dirs. ``left``: the partitions of runs that may have ended with copies in flight. What
+    is in flight of the others was begun by others.
     """
 
     origins: Mapping[TopicPartition, Origin] = field(default_factory=dict)
     moves: Mapping[TopicPartition, PartitionMove] = field(default_factory=dict)
     log_dirs: Mapping[ReplicaKey, LogDirMove] = field(default_factory=dict)
+    left: frozenset[TopicPartition] = frozenset()
 
     def followed_by(self, origins: Mapping[TopicPartition, Origin], run: LoadedRun | None) -> "Inheritance":
         """With one more run and its ``origins``. ``run``: as for a rollback; None: someone has deleted its plan.
@@ -31,9 +33,10 @@ class Inheritance:
         first = {tp: self._first(origins[tp]) for tp in both}
         joined = {**self.origins, **origins, **first}
         if run is None:
-            return replace(self, origins=joined)
+            return replace(self, origins=joined, left=self.left.union(origins))
+        left = self.left.union(origins) if run.run.outcome is RunOutcome.ABANDONED else self.left
         dirs = joined_log_dirs(self.log_dirs, run.log_dirs)
-        return Inheritance(joined, {**self.moves, **run.move_of}, dirs)
+        return Inheritance(joined, {**self.moves, **run.move_of}, dirs, left)
 
     def _first(self, newer: Origin) -> Origin:
         """The origin of a partition that these runs and a newer one have moved.

@@ -121,8 +121,12 @@ def selections_with_all_of(
 
 
 def _rollbacks(rebalances: Iterable[RebalanceView]) -> list[RebalanceView]:
-    """Those that are being deleted with an open run. Usually there are few: each is compared with all others."""
-    return [old for old in rebalances if old.desired.deleting and old.record.loaded_run is not None]
+    """Those that are being deleted with an open run. Usually there are few: each is compared with all others.
+
+    One at rest is not: nothing is moved back before its rest has ended, and others may be moving its partitions.
+    """
+    deleted = (old for old in rebalances if old.desired.deleting and not old.rests)
+    return [old for old in deleted if old.record.loaded_run is not None]
 
 
 def _deleted_at(old: RebalanceView) -> datetime:

@@ -10,9 +10,10 @@ from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.kafka.ports import CALL_SECONDS
 from kafka_rebalance.model.plan import LogDirMove, Plan
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import ReplicaKey, TopicPartition
+from kafka_rebalance.model.topology import PartitionState, ReplicaKey, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.inheritance import Inheritance
+from kafka_rebalance.reconcile.runs.plan_request import moved_by_others, refuse_stale
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.record import LoadedRun, Record, Stores, load_origins, loaded_run_of
 from kafka_rebalance.reconcile.state.round_thread import off_the_loop
@@ -23,9 +24,9 @@ class EarlierWork:
     """What was done for a resource before its new plan: by its open run, and by the runs that it takes over.
 
     ``opened``: the open run with its plan; ``begun``: the same if it has sent anything, and then the new plan continues
-    it; ``sent``: its moves, as a rollback has them. ``taken``: the runs that are taken over; ``inherited`` and
-    ``taken_moves``: their origins, and what they have moved, as of an ``Inheritance``. ``origins``: those that are on
-    record for the run of the new plan.
+    it; ``sent``: its moves, as a rollback has them. ``taken``: the runs that are taken over; ``inherited``,
+    ``taken_moves`` and ``left``: their origins, what they have moved, and what they may have left in flight, as of an
+    ``Inheritance``. ``origins``: those that are on record for the run of the new plan.
     ``log_dirs``: what all these runs have moved between log dirs.
     """
 
@@ -35,6 +36,7 @@ class EarlierWork:
     taken: Sequence[Run]
     inherited: Mapping[TopicPartition, Origin]
     taken_moves: Mapping[TopicPartition, PartitionMove]
+    left: Collection[TopicPartition]
     origins: Mapping[TopicPartition, Origin]
     log_dirs: Mapping[ReplicaKey, LogDirMove]
 
@@ -70,9 +72,30 @@ async def earlier_work(
         taken=taken,
         inherited=inherited.origins,
         taken_moves=inherited.moves,
+        left=inherited.left,
         origins=origins,
         log_dirs={**inherited.log_dirs, **own_dirs},
     )
+
+
+def still_its_own(
+    work: EarlierWork,
+    partitions: Mapping[TopicPartition, PartitionState],
+    known: Mapping[TopicPartition, PartitionState],
+) -> tuple[dict[TopicPartition, Origin], tuple[PartitionMove, ...], set[TopicPartition]]:
+    """The origins and moves that a new plan keeps, and the partitions of these that were not read.
+
+    Without those that others have moved since, or move now, also if a run that is taken over had moved them. Raises
+    what ``moved_by_others`` and ``refuse_stale`` raise.
+    """
+    theirs = set(moved_by_others((*work.sent, *work.taken_moves.values()), partitions, known))
+    for tp in work.inherited.keys() - work.left:
+        if (state := partitions.get(tp)) is not None and state.in_flight:
+            theirs.add(tp)  # nothing of the run was in flight when it ended
+    origins = {tp: origin for tp, origin in work.origins.items() if tp not in theirs}
+    earlier = tuple(m for m in (*work.sent, *moves_of(work.inherited.values())) if m.tp not in theirs)
+    refuse_stale(earlier, partitions)
+    return origins, earlier, {move.tp for move in earlier} - partitions.keys()
 
 
 def refuse_early(taken: Iterable[Run], now: datetime) -> None:

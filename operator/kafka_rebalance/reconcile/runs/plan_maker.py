@@ -45,15 +45,14 @@ from kafka_rebalance.reconcile.runs.earlier_runs import (
     moves_of,
     moves_to_keep,
     refuse_early,
+    still_its_own,
 )
 from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes, refuse_unknown_sizes
 from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, dirs_of_others, log_dir_questions, with_log_dirs
 from kafka_rebalance.reconcile.runs.plan_request import (
     PlanInputs,
     make_plan,
-    moved_by_others,
     refuse_outdated,
-    refuse_stale,
     still_copied,
     with_earlier_moves,
     without_those_of_others,
@@ -205,14 +204,14 @@ class PlanMaker:
         flying = await off_the_loop(copies_of, record.moves, copies_to_keep(rebalance), read, info.brokers)
         work = await earlier_work(rebalance.uid, record, self._stores, self._runs_to_take_over)
         refuse_early(work.taken, self._clock.now())
-        let_go = await off_the_loop(still_copied, work.taken_moves, read)
+        let_go = await off_the_loop(still_copied, work.taken_moves, work.left, read)
         partitions = await off_the_loop(_planned_from, read, flying, back, let_go)
         namespace = rebalance.desired.metadata.namespace
         selected = await in_thread(lambda: select(spec, partitions), self._thread_turn, namespace)
         pinned: Collection[str] = ()
         if spec.topics.pinned:
             pinned = await in_thread(lambda: pinned_topics(spec, selected), self._thread_turn, namespace)
-        origins, earlier, missing = await off_the_loop(_still_its_own, work, partitions, self._known())
+        origins, earlier, missing = await off_the_loop(still_its_own, work, partitions, self._known())
         await self._refuse_unseen(missing)
         dirs = await self._admin.log_dirs(tuple(info.brokers))
         basis = _PlanBasis(partitions, selected, pinned, dirs, work, origins)
@@ -352,21 +351,6 @@ async def _to_the_end(saving: Coroutine[Any, Any, str]) -> str:
     except asyncio.CancelledError:
         await asyncio.wait({task})
         raise
-
-
-def _still_its_own(
-    work: EarlierWork, partitions: States, known: States
-) -> tuple[dict[TopicPartition, Origin], tuple[PartitionMove, ...], set[TopicPartition]]:
-    """The origins and moves that the new plan keeps, and the partitions of these that were not read.
-
-    Without those that others have moved since, also if a run that is taken over had moved them. Raises what
-    ``moved_by_others`` and ``refuse_stale`` raise.
-    """
-    theirs = moved_by_others((*work.sent, *work.taken_moves.values()), partitions, known)
-    origins = {tp: origin for tp, origin in work.origins.items() if tp not in theirs}
-    earlier = tuple(m for m in (*work.sent, *moves_of(work.inherited.values())) if m.tp not in theirs)
-    refuse_stale(earlier, partitions)
-    return origins, earlier, {move.tp for move in earlier} - partitions.keys()
 
 
 def _lists_for(rows: Iterable[Reassigned], basis: _PlanBasis) -> AssignmentLists:

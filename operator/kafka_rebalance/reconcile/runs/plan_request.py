@@ -263,10 +263,12 @@ def _elsewhere(
 
 
 def still_copied(
-    moves: Mapping[TopicPartition, PartitionMove], partitions: Mapping[TopicPartition, PartitionState]
+    moves: Mapping[TopicPartition, PartitionMove],
+    left: Collection[TopicPartition],
+    partitions: Mapping[TopicPartition, PartitionState],
 ) -> dict[TopicPartition, PartitionState]:
-    """The copies that are still in flight from runs that ended early and were taken over."""
-    found = {tp: partitions[tp] for tp in moves if tp in partitions and partitions[tp].in_flight}
+    """The copies that are still in flight from runs that ended early and were taken over; ``left``: see Inheritance."""
+    found = {tp: partitions[tp] for tp in left if tp in moves and tp in partitions and partitions[tp].in_flight}
     return {
         tp: state
         for tp, state in found.items()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kafka_rebalance.model.plan import Certificate, LogDirMove, Plan, PlannedPartition
-from kafka_rebalance.model.run import Origin, Run
+from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.reconcile.decide.inheritance import Inheritance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
@@ -76,6 +76,17 @@ class TestTwoRuns:
         """It is not known what the first run can have made: its origin counts."""
         found = inherited((FIRST[0], None), moved(origin(6, 2, 3), [6, 2, 3], [4, 5, 3]))
         assert found.origins[TP].replicas == (1, 2, 3)
+
+
+@pytest.mark.parametrize("outcome", RunOutcome)
+def test_only_a_run_that_was_let_go_leaves_copies_in_flight(outcome):
+    origins, run = FIRST
+    ended = inherited((origins, replace(run, run=replace(run.run, outcome=outcome))))
+    assert ended.left == ({TP} if outcome is RunOutcome.ABANDONED else set())
+
+
+def test_a_run_without_its_plan_may_leave_copies_in_flight():
+    assert inherited((FIRST[0], None)).left == {TP}
 
 
 class TestFirstCalls:
