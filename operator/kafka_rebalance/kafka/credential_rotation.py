@@ -6,7 +6,8 @@ made from, if they changed or were refused, then with those of other connections
 after a listener has moved.
 
 A new client replaces the old one only if it reaches the same cluster. The cluster id that a server answered with first
-is compared with every later answer: who owns the cluster was decided for that one.
+is compared with every later answer: who owns the cluster was decided for that one. Its servers are on record before it
+is used: what is done there may not have been done in the cluster itself.
 """
 
 import logging
@@ -30,7 +31,7 @@ Used = tuple[Source, ConnectionSettings]
 CurrentSettings = Callable[[], Awaitable[Mapping[Source, ConnectionSettings]]]
 """The settings of the owner's connections to the cluster, from the Secrets as they are now; missing ones left out."""
 Recognise = Callable[[ClusterInfo, KafkaReader, str], Awaitable[None]]
-"""Raises a RebalanceError if the server, reached by bootstrap servers, is not the cluster whose id it answers with."""
+"""Puts these bootstrap servers on record. Raises a RebalanceError if the server is not to be used."""
 
 
 def rotating(

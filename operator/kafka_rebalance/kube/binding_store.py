@@ -62,11 +62,16 @@ class BindingStore:
 
         ``most``: Refused("InlineConnectionRefused") if the owner has this number of other clusters.
         """
-        name = object_name(_KIND, binding.cluster_id)
-        body = config_map(name, {KIND_LABEL: _KIND}, data={_KEY: _BINDING.dump_json(binding).decode()})
         async with self._one_at_a_time:
-            await self.refuse_more(binding, most)
-            await self._writes.put(body)
+            await self._put(binding, most)
+
+    async def replaces(self, before: Binding | None, after: Binding, *, most: int | None = None) -> bool:
+        """As ``save``, unless something else than ``before`` is on record by now; whether it was written."""
+        async with self._one_at_a_time:
+            if await self.load(after.cluster_id) != before:
+                return False
+            await self._put(after, most)
+            return True
 
     async def refuse_more(self, binding: Binding, most: int | None) -> None:
         """Raises as ``save`` with this ``most``, and writes nothing."""
@@ -75,12 +80,19 @@ class BindingStore:
 
     async def delete(self, cluster_id: str) -> None:
         """No error if there is none. Conflict if it was written since it was read, as by a new owner."""
-        await self._writes.delete(object_name(_KIND, cluster_id))
+        async with self._one_at_a_time:
+            await self._writes.delete(object_name(_KIND, cluster_id))
 
     def how_to_confirm(self, cluster_id: str, servers: Iterable[str]) -> str:
         """The command that confirms these bootstrap servers, for messages."""
         name, value = object_name(_KIND, cluster_id), ",".join(sorted(servers))
         return f"kubectl annotate -n {self._kube.namespace} configmap/{name} --overwrite {_CONFIRMED}={value}"
+
+    async def _put(self, binding: Binding, most: int | None) -> None:
+        name = object_name(_KIND, binding.cluster_id)
+        body = config_map(name, {KIND_LABEL: _KIND}, data={_KEY: _BINDING.dump_json(binding).decode()})
+        await self.refuse_more(binding, most)
+        await self._writes.put(body)
 
     def _readable(self, found: Iterable[Json]) -> list[Binding]:
         bindings = []

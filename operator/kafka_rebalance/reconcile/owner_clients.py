@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 
 from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.kafka.credential_rotation import Source, rotating
@@ -65,18 +66,19 @@ class OwnerClients:
             cluster_id,
             lambda renewed: self.connect(renewed, owner),
             lambda: self._settings_now(owner, cluster_id),
-            self._owners.recognise,
+            partial(self._owners.recognise, owner),
         )
 
     async def another(self, connection: NamedConnection, cluster_id: str) -> KafkaAdmin:
         """A further client for the cluster of the owner, for readings that no round is to wait for.
 
-        Raises why it cannot be reached, Refused if it is another cluster.
+        Raises why it cannot be reached, Refused if it is another cluster, or belongs to another owner by now.
         """
         settings, _ = await self.settings(connection)
         admin = self.lasting(connection, settings, cluster_id, self.connect(settings, connection.owner))
         try:
-            await self._owners.recognise(await admin.describe_cluster(), admin, settings.bootstrap_servers)
+            info = await admin.describe_cluster()
+            await self._owners.recognise(connection.owner, info, admin, settings.bootstrap_servers)
         except BaseException:
             await admin.close()
             raise

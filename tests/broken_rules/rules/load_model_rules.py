@@ -103,8 +103,8 @@ LOAD_MODEL_RULES = (
         "sample-of-a-server-with-the-id",
         "A server that only claims the cluster id on record puts nothing into a lake by spec.sampling.",
         "reconcile/owner_clients.py",
-        "await self._owners.recognise(await admin.describe_cluster(), admin, settings.bootstrap_servers)",
-        "await admin.describe_cluster()",
+        "await self._owners.recognise(connection.owner, info, admin, settings.bootstrap_servers)",
+        "assert info",
         (
             "tests/unit/reconcile/test_connection_samplers.py::TestClaims::test_an_address_that_leads_to_another_cluster_with_the_id",
         ),

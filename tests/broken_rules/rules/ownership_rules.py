@@ -362,4 +362,42 @@ OWNERSHIP_RULES = (
             "tests/unit/reconcile/test_supervisor_changed_ids.py::test_a_connection_that_has_lost_its_cluster_takes_no_other",
         ),
     ),
+    BrokenRule(
+        "client-at-a-server-on-record",
+        "A client is replaced by one of other bootstrap servers only when these are on record for the owner.",
+        "reconcile/act/cluster_owners.py",
+        "            after = reached_by(binding, server.servers)\n",
+        "            after = binding\n",
+        (
+            "tests/unit/reconcile/act/test_cluster_owners.py::TestRecognise::test_another_owner_has_no_proof_without_it",
+            "tests/unit/reconcile/test_supervisor_followed_edits.py::test_its_run_proves_nothing_from_then_on",
+        ),
+    ),
+    BrokenRule(
+        "client-of-the-owner",
+        "The client of an owner that has lost its cluster is not replaced by one of other bootstrap servers.",
+        "reconcile/act/cluster_owners.py",
+        "if binding is None or binding.owner != owner:",
+        "if binding is None:",
+        ("tests/unit/reconcile/act/test_cluster_owners.py::TestRecognise::test_after_the_claim_of_another_owner",),
+    ),
+    BrokenRule(
+        "server-during-a-claim",
+        "A claim that was judged before the owner came to another server is judged again.",
+        "reconcile/act/cluster_owners.py",
+        "if await self._bindings.replaces(binding, mine, most=most):",
+        "if await self._bindings.save(mine, most=most) is None:",
+        ("tests/unit/reconcile/act/test_cluster_owners.py::TestRecognise::test_during_a_claim",),
+    ),
+    BrokenRule(
+        "work-of-inline-connections",
+        "A KafkaConnection whose spec was edited takes no work of inline connections that no resource names any more.",
+        "reconcile/decide/cluster_ownership.py",
+        "kept = (holder.named or work) and not",
+        "kept = holder.named and not",
+        (
+            "tests/unit/reconcile/decide/test_cluster_ownership.py::test_who_is_refused",
+            "tests/unit/reconcile/test_supervisor_two_connections.py::TestInlineOwners::test_while_its_resource_names_a_connection_that_does_not_exist_yet",
+        ),
+    ),
 )

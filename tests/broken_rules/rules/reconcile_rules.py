@@ -246,7 +246,7 @@ RECONCILE_RULES = (
     BrokenRule(
         "same-cluster",
         "A server is taken for a cluster with work only if it shows a broker and a topic that are on record.",
-        "reconcile/act/cluster_owners.py",
+        "reconcile/act/claim_refusals.py",
         "        if differs:",
         "        if False:",
         ("tests/unit/reconcile/test_supervisor_owners.py::TestSameNamespace::test_a_server_without_the_topics",),

@@ -49,7 +49,7 @@ REVIEW_RULES = (
     BrokenRule(
         "two-listeners",
         "Two listeners of a cluster are the same cluster, although their addresses differ.",
-        "reconcile/act/cluster_owners.py",
+        "reconcile/act/claim_refusals.py",
         "differs = contradiction(binding, server.brokers, seen)",
         'differs = "" if server.servers & binding.servers else "elsewhere"',
         ("tests/unit/reconcile/test_supervisor_owners.py::TestSameNamespace::test_two_listeners",),

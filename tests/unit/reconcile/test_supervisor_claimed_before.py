@@ -255,15 +255,15 @@ class TestCordons:
         """Evil has the cluster once more in between, and cordons its broker again."""
         await claimed(world, {"unlimited": True})
         world.real.values = {(ONE, CONFIG): "*"}
-        save, lost = BindingStore.save, []
+        replaces, lost = BindingStore.replaces, []
 
-        async def fails(store, binding, **limit):
+        async def fails(store, before, binding, **limit):
             if binding.owner == Owner("k", "prod") and not lost:
                 lost.append(binding)
                 raise Transient("ApiServerUnavailable", "no answer", retry_after=0.01)
-            await save(store, binding, **limit)
+            return await replaces(store, before, binding, **limit)
 
-        monkeypatch.setattr(BindingStore, "save", fails)
+        monkeypatch.setattr(BindingStore, "replaces", fails)
         world.connection(names=["a"])
         await world.until(lambda: lost)
         if restart:

@@ -6,7 +6,7 @@ import pytest
 from tests.fakes.shared_clusters import REF, Cluster, listener_of
 from tests.unit.reconcile.test_supervisor_collisions import follow
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
 from kafka_rebalance.model.topology import Broker, BrokerId
 from kafka_rebalance.reconcile.engines import Engines
 
@@ -272,6 +272,25 @@ class TestInlineOwners:
         await inline.until(lambda: owner_of(inline, "c") == "e")
         inline.real.arrive()
         await inline.until(lambda: not any(inline.real.values.values()))
+
+    @pytest.mark.parametrize("restart", [False, True])
+    async def test_while_its_resource_names_a_connection_that_does_not_exist_yet(self, inline, fake, restart):
+        """Nothing but its run and its throttles name the cluster. They go to the connection that is created."""
+        inline.edit(CONNECTIONS, "e", "prod", bootstrapServers="fake:9092")
+        await inline.until(lambda: inline.state("e", "prod", CONNECTIONS) == "Conflicted")
+        inline.edit(REBALANCES, "a", "r", kafka=REF | {"bootstrapServers": None})
+        if restart:
+            await inline.restart()
+            inline.see()
+        unnamed = "no resource of namespace a names it any more"
+        await inline.until(lambda: owner_of(inline, "c") == "e" or unnamed in inline.ready("e", "prod", CONNECTIONS)[1])
+        assert owner_of(inline, "c") == "a"
+        assert "If it leads there, run: " in inline.ready("e", "prod", CONNECTIONS)[1]
+        inline.connection(names=["a"])
+        await inline.until(lambda: owner_of(inline, "c") == "k")
+        inline.real.arrive()
+        await inline.until(lambda: inline.state("a") == "Succeeded")
+        assert fake.altered == []
 
     async def test_nor_an_idle_one(self, inline, fake):
         inline.real.arrive()

@@ -1,13 +1,15 @@
 """Binds each Kafka cluster to its owner, on record before anything is done there, and checks that it is the same one.
 
-The caller admits only one claim of a cluster id at a time. No server is read during a claim: if it needs an answer of
-its server, it is abandoned, the server is read, and the claim is repeated (``claimed_server``).
+The caller admits only one claim of a cluster id at a time. A claim is judged again if the owner has come to further
+servers meanwhile (``recognise``). No server is read during a claim: if it needs an answer of its server, it is
+abandoned, the server is read, and the claim is repeated (``claimed_server``).
 """
 
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from kafka_rebalance.errors import RebalanceError, Refused
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
@@ -16,6 +18,7 @@ from kafka_rebalance.kube.binding_store import BindingStore
 from kafka_rebalance.kube.objects import KubeObjects
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.act.claim_refusals import ClaimRefusals, held
 from kafka_rebalance.reconcile.act.claimed_server import Claimed
 from kafka_rebalance.reconcile.act.cluster_ledgers import ClusterLedgers
 from kafka_rebalance.reconcile.act.cluster_work import Work
@@ -25,9 +28,7 @@ from kafka_rebalance.reconcile.act.retention import abandoned
 from kafka_rebalance.reconcile.decide.cluster_identity import (
     SAMPLE_TOPICS,
     advertised_by,
-    at_known_address,
     confirmed,
-    contradiction,
     hashes_of,
     proved,
     reached_by,
@@ -80,6 +81,7 @@ class ClusterOwners:
         self._bindings = BindingStore(kube)
         self._stores = stores
         self._ledgers = ClusterLedgers(kube, limited_in)
+        self._refusals = ClaimRefusals(self._bindings, self._ledgers, stores.runs)
         self._named_by = named_by
 
     async def claim(
@@ -129,8 +131,8 @@ class ClusterOwners:
                 await doubt_runs(self._stores.runs, cluster_id, claimant.owner)
             elif not holder.same:
                 await doubt_runs_again(self._stores.runs, cluster_id)
-            await self._bindings.save(mine, most=most)
-            return mine
+            if await self._bindings.replaces(binding, mine, most=most):
+                return mine
 
     def _refuse_outranked(
         self, claimant: Standing, holder: _Holder, server: Claimed, work: Work, *, running: bool
@@ -141,9 +143,9 @@ class ClusterOwners:
         if (refusal := refusal_of_claim(claimant, binding, standing, work=kept, running=running, **sure)) is None:
             return
         if work and not holder.standing.named:
-            raise self._left_behind(refusal, binding, work, server)
+            raise self._refusals.left_behind(refusal, binding, work, server, claimant.owner)
         if claimant.owner.connection and not binding.owner.connection:
-            confirm = self._how_to_confirm(binding, server)
+            confirm = self._refusals.how_to_confirm(binding, server)
             raise Refused(refusal.reason, f"{refusal.message}. If it is the same cluster, {confirm}")
         raise refusal
 
@@ -152,31 +154,41 @@ class ClusterOwners:
 
         False: open runs whose resource is gone were closed instead, so there may be no such work any more.
         """
-        binding, held = holder.binding, holder.standing.named
+        binding, is_held = holder.binding, holder.standing.named
         try:
             throttled = work.throttled and not holder.same
-            instead = self._without_throttles(binding, held=held) if throttled else ""
-            self._compare(binding, server, believed=holder.same, otherwise=instead)
+            instead = self._refusals.without_throttles(binding, held=is_held) if throttled else ""
+            self._refusals.refuse_other_cluster(binding, server, believed=holder.same, otherwise=instead)
             if throttled and not holder.proved:
-                raise self._unproven(binding, server, instead)
+                raise self._refusals.unproven(binding, server, instead)
         except Refused as differs:
             if not claimant.owner.connection or binding.owner.connection:
                 raise
             if await self._abandon_orphans(work):
                 return False
-            raise _held(differs, binding.owner, work) if held else differs from None
+            raise held(differs, binding.owner, work) if is_held else differs from None
         return True
 
-    async def recognise(self, info: ClusterInfo, reader: KafkaReader, bootstrap_servers: str) -> None:
-        """Refused("ClusterIdCollision") if this server is not the cluster on record of the owner with these servers."""
+    async def recognise(self, owner: Owner, info: ClusterInfo, reader: KafkaReader, bootstrap_servers: str) -> None:
+        """Put on record that the owner reaches its cluster by these servers, before a client of theirs is used.
+
+        Another owner has no proof without the servers where work may start. Nothing waits for a claim, which may wait
+        for the round that needs the client. Refused("ClusterIdCollision") if this server is not the cluster on record,
+        "ClusterOwnedElsewhere" if the cluster is not bound to this owner (any more).
+        """
         server = Claimed(info, reader, servers_of(bootstrap_servers))
-        binding = await self._bindings.load(info.cluster_id)
+        await server.judged(partial(self._recognise, owner, server))
 
-        async def judge() -> None:
-            if binding is not None:
-                self._compare(binding, server, believed=True)
-
-        await server.judged(judge)
+    async def _recognise(self, owner: Owner, server: Claimed) -> None:
+        while True:
+            binding = await self._bindings.load(server.info.cluster_id)
+            if binding is None or binding.owner != owner:
+                message = f"Kafka cluster {server.info.cluster_id} is not bound to {owner}: its server is not used"
+                raise Refused(Reason.CLUSTER_OWNED_ELSEWHERE, message)
+            self._refusals.refuse_other_cluster(binding, server, believed=True)
+            after = reached_by(binding, server.servers)
+            if after == binding or await self._bindings.replaces(binding, after):
+                return
 
     async def has_recognised(self, owner: Owner, cluster_id: str) -> bool:
         """Whether the work that this former owner started is in the cluster on record, also without its topics."""
@@ -185,9 +197,10 @@ class ClusterOwners:
 
     async def remember(self, server: Claimed) -> None:
         """Renew by what the cluster is known, as brokers and topics come and go. It was recognised when connected."""
-        binding = await self._bindings.load(server.info.cluster_id)
-        if binding is not None and (after := _renewed(binding, server)) != binding:
-            await self._bindings.save(after)
+        while (binding := await self._bindings.load(server.info.cluster_id)) is not None:
+            after = _renewed(binding, server)
+            if after == binding or await self._bindings.replaces(binding, after):
+                return
 
     async def end_unless(self, cluster_id: str, named: Callable[[Owner], bool]) -> bool:
         """End the binding if nothing names the cluster for its owner, and no work of ours is there.
@@ -212,6 +225,10 @@ class ClusterOwners:
             await self._bindings.delete(cluster_id)
             log.info("cluster %s: no longer bound to %s", cluster_id, binding.owner)
         return work.throttled
+
+    def without_us(self, binding: Binding) -> str:
+        """The advice for a cluster that the operator cannot reach any more."""
+        return self._refusals.without_us(binding)
 
     async def left_ledgers(self) -> list[str]:
         """Clusters with a throttle ledger, but no binding and no run that is open or may be undone: some, of many."""
@@ -259,80 +276,6 @@ class ClusterOwners:
         last = [run for run in await self._stores.runs.list_all() if run.cluster_id == cluster_id][-1:]
         return next((self._named_by(run.uid) or Owner(run.namespace) for run in (*work.open_runs, *last)), None)
 
-    def _compare(self, binding: Binding, server: Claimed, *, believed: bool, otherwise: str = "") -> None:
-        """Refuse a server that is not the cluster on record.
-
-        ``believed``: the connection is the owner's, so addresses on record are enough. ``otherwise``: the advice about
-        the throttles of another owner, if it is another cluster.
-        """
-        if confirmed(binding, server.servers) or (
-            believed and at_known_address(binding, server.servers, server.brokers)
-        ):
-            return
-        seen = server.ids_of(binding.topics)
-        differs = contradiction(binding, server.brokers, seen)
-        if differs and not contradiction(binding, server.brokers, binding.topics):
-            seen.or_raise()  # only topics differ, and one that was not read may be there with its id
-        if differs:
-            instead = f"; otherwise {otherwise}" if otherwise else ""
-            raise Refused(
-                Reason.CLUSTER_ID_COLLISION,
-                f"this server answers with the id of Kafka cluster {binding.cluster_id}, in which the operator has "
-                f"work, but is another cluster: {differs}. Correct bootstrapServers, or give one of the clusters "
-                f"another id. If it is the same cluster after all, {self._how_to_confirm(binding, server)}{instead}",
-            )
-
-    def without_us(self, binding: Binding) -> str:
-        """The advice for a cluster that the operator cannot reach any more."""
-        return f"restore them by hand and delete {self._ledgers.where(binding.cluster_id)}"
-
-    def _left_behind(self, refusal: Refused, binding: Binding, work: Work, server: Claimed) -> Refused:
-        """Why another owner keeps the cluster although no resource names it, and what an administrator can do."""
-        owner, same = binding.owner, ""
-        gone = f"no resource of namespace {owner.namespace} names it any more"
-        if owner.connection:
-            gone = f"{owner} does not exist any more"
-            same = f". If it leads there, {self._how_to_confirm(binding, server)}"
-        if work.throttled:
-            then = (
-                f"the operator restores throttles and cordons with the last connection of {owner} and the same "
-                f"Secrets. If these cannot be used any more, {self.without_us(binding)}"
-            )
-        else:
-            then = (
-                "delete their resources. The operator closes runs whose resource is gone within two minutes. If it may "
-                f"not read their namespace, delete their records: {self._stores.runs.how_to_see(work.open_runs[0].uid)}"
-            )
-        return Refused(refusal.reason, f"{refusal.message}. {gone}, but {work}: {then}{same}")
-
-    def _how_to_confirm(self, binding: Binding, server: Claimed) -> str:
-        return f"run: {self._bindings.how_to_confirm(binding.cluster_id, server.servers)}"
-
-    def _unproven(self, binding: Binding, server: Claimed, otherwise: str) -> Refused:
-        """A run is compared again with the server before it is used. The throttle ledger names no ids."""
-        if binding.topics:
-            addresses = ", ".join(sorted(binding.servers)[:3]) or "unknown addresses"
-            mine = ", ".join(sorted(server.servers)[:3])
-            why = f"{binding.owner} reached it at {addresses}: it is not known that {mine} leads to the same cluster"
-            wait = "until the throttles are removed"
-        else:
-            why, wait = "no topic by which this server can be recognised is on record", "an hour until topics are"
-        return Refused(
-            Reason.CLUSTER_ID_COLLISION,
-            f"throttles of the operator are in place in Kafka cluster {binding.cluster_id}, and {why}. If it is the "
-            f"same cluster, wait {wait}, or {self._how_to_confirm(binding, server)}; otherwise {otherwise}",
-        )
-
-    def _without_throttles(self, binding: Binding, *, held: bool) -> str:
-        """How to remove the throttles of another owner. ``held``: the other owner has resources."""
-        by_hand = f"remove the throttles by hand and delete {self._ledgers.where(binding.cluster_id)}"
-        if not held:
-            return by_hand
-        return (
-            f"delete the resources of {binding.owner} that lead to it and wait until the throttles are removed; where "
-            f"nothing removes them, {by_hand}"
-        )
-
     async def _abandon_orphans(self, work: Work) -> bool:
         """Close open runs whose resource is gone: nobody can delete that any more. Whether there were any."""
         found = False
@@ -377,15 +320,6 @@ def _new_binding(claimant: Standing, server: Claimed, holder: _Holder | None, *,
         mine = replace(mine, brokers=before.brokers, topics=before.topics, recognised=recognised)
     mine = replace(_renewed(mine, server), connection=server.connection, secrets=server.secrets)
     return replace(mine, confirmed="", uid=claimant.uid)
-
-
-def _held(differs: Refused, holder: Owner, work: Work) -> Refused:
-    """What an administrator can do, whose KafkaConnection outranks the holder."""
-    return Refused(
-        differs.reason,
-        f"{differs.message}. The id belongs to {holder} so far, and {work}: if theirs is the wrong server, delete the "
-        f"KafkaRebalances and KafkaReassignmentThrottles of namespace {holder.namespace} that lead to it",
-    )
 
 
 def _renewed(binding: Binding, server: Claimed) -> Binding:

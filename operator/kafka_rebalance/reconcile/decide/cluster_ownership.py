@@ -4,7 +4,7 @@ Pure. The owner on record keeps it, even if another connection comes first after
 inline connections, because creating one is an administrator's right. If there are two KafkaConnections, the older one
 owns the cluster, no matter which connects first, if it is proved that both lead to it: the server of the older one may
 only claim its id. One whose spec was edited takes a cluster from no other owner, because its editor could name such a
-server; from inline connections it does with this proof, and an idle one from a KafkaConnection that does not exist.
+server; from inline connections it does with this proof, and an idle one that no resource or KafkaConnection names.
 The same holds for one that has led to another cluster: those who run its brokers could let them claim any id.
 """
 
@@ -114,14 +114,16 @@ def refusal_of_claim(
     if holder.named and not claimant.named:
         return _owned_elsewhere(binding)
     if claimant.owner.connection:
+        if not holder.owner.connection:
+            # While their resources are changed to name a KafkaConnection that is to be created, only work names them.
+            kept = (holder.named or work) and not (claimant.as_created or proved)
+            return _changed(claimant, binding) if kept else None
         if not holder.named:
             # The KafkaConnection may be created again soon. The server of another one may only claim the id, and who
             # has edited it may know the addresses of the cluster, but no credentials that permit to end work there.
-            kept = holder.owner.connection and work and (not claimant.as_created or not proved) and not confirmed
+            kept = work and (not claimant.as_created or not proved) and not confirmed
             return _work_kept(claimant, binding) if kept else None
-        if holder.owner.connection:
-            return _conflict(claimant, binding, holder, work=work, proved=proved)
-        return _changed(claimant, binding) if not (claimant.as_created or proved) else None
+        return _conflict(claimant, binding, holder, work=work, proved=proved)
     if holder.named or (work and not confirmed) or running:
         return _owned_elsewhere(binding)
     return None
