@@ -297,9 +297,13 @@ def encode_run(run: Run) -> str:
 
 
 def decode_run(text: str) -> Run:
-    """StoredStateCorrupt where it is not a run of ours. Fields that a later version added are ignored."""
+    """StoredStateCorrupt where it is not a run of ours. Fields that a later version added are ignored.
+
+    An earlier version has not stored that a run in doubt is doubted again by later owners.
+    """
     with _corrupt_unless_ours("run"):
-        return _RUN.validate_python(_known(json.loads(text), _RUN_FORMAT))
+        run: Run = _RUN.validate_python(_known(json.loads(text), _RUN_FORMAT))
+    return run.to_doubt_later if run.unproved else run
 
 
 @contextmanager

@@ -267,6 +267,13 @@ class TestRuns:
         later["spent"] |= {"added": 1}
         assert decode_run(json.dumps(later)) == run
 
+    def test_doubt_of_an_earlier_version(self) -> None:
+        """It lasts for later owners of the cluster, also when the run goes on."""
+        run = Run("u", "ns", "n", "cluster", "r-1", "sha256:a", "sha256:b", datetime(2026, 1, 1, 12, tzinfo=UTC))
+        assert decode_run(encode_run(run)) == run
+        doubtful = replace(run, unproved=True, last_success=run)
+        assert decode_run(encode_run(doubtful)) == doubtful.to_doubt_later
+
 
 class TestCorruption:
     """Any other format is corrupt; nothing is guessed."""

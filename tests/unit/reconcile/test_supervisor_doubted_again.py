@@ -76,7 +76,20 @@ async def another_owner(world, denied):
     assert world.real.values[ONE, CONFIG] == "*"
 
 
-async def test_a_run_that_a_resource_has_continued(claimed, denied):
+async def upgraded(world):
+    """An earlier version, which did not store that runs in doubt are doubted again, is replaced by this one."""
+    await world.supervisor.stop()
+    for body in world.kube.config_maps.values():
+        if "run.json" in body.get("data", {}):
+            record = json.loads(body["data"]["run.json"])
+            record.pop("was_unproved")
+            body["data"]["run.json"] = json.dumps(record)
+    world.begin()
+    world.see()
+
+
+@pytest.mark.parametrize("upgrade", [False, True])
+async def test_a_run_that_a_resource_has_continued(claimed, denied, upgrade):
     fake = claimed.servers["evil"]
     fake.slow = {BrokerId(4)}
     claimed.create("evil", "evil", **DRAIN, execution={"parallelPartitionCount": 1})
@@ -88,6 +101,8 @@ async def test_a_run_that_a_resource_has_continued(claimed, denied):
         await claimed.until(lambda: fake.flying)
     claimed.connection("k2", name="k2", names=["evil"])
     await claimed.until(lambda: run(claimed)["unproved"])
+    if upgrade:
+        await upgraded(claimed)
     claimed.edit(REBALANCES, "evil", "r", kafka={"bootstrapServers": None, **K2})
     claimed.see("evil")
     await claimed.until(lambda: not run(claimed)["unproved"])
