@@ -210,7 +210,7 @@ class Rounds:
         rebalance.assessment = rebalance.assessment.about(rebalance.record.loaded_run)
         if not rebalance.memory.blocked(self._clock.monotonic()):
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning_for_spec(rebalance))
-        await self._judges.turn(rebalance)
+        await self._judges.turn(rebalance, direction_of(rebalance))
         rebalance.assessment = self._judges.in_direction(rebalance, direction_of(rebalance))
 
     async def _look_at_permissions(self, rebalances: list[Rebalance]) -> None:
@@ -303,13 +303,14 @@ class Rounds:
 
         async def decide(rebalance: Rebalance) -> None:
             await asyncio.sleep(0)  # each is a slice of its own
+            await self._judges.turn(rebalance, direction_of(rebalance))
             rebalance.assessment = self._judges.in_direction(rebalance, direction_of(rebalance))
             if not many_in_dirs:  # they were judged beforehand
                 rebalance.assessment = with_log_dirs_judged(rebalance, look.log_dirs)
             teardown = teardown_of(rebalance, look.observation, self._observer.sizes.replica_bytes, now)
             rebalance.assessment = replace(rebalance.assessment, teardown=teardown)
             rebalance.assessment = replace(rebalance.assessment, step_block=step_block_for(rebalance, block_inputs))
-            self._sending.judge(rebalance, look)
+            await self._sending.judge(rebalance, look)
 
         return await self._each(running, "decide", decide)
 

@@ -82,9 +82,9 @@ class Sending:
         """When something was sent last, by the monotonic clock."""
         self._last_copies: LastCopies | None = None
 
-    def judge(self, rebalance: Rebalance, look: Look) -> None:
+    async def judge(self, rebalance: Rebalance, look: Look) -> None:
         """Judge the partitions, and plan again if others have made the plan void, or empty a broker of it."""
-        rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
+        rebalance.assessment = await self._judges.judged(rebalance, direction_of(rebalance), look)
         replanning = replanning_for_drift(rebalance)
         if replanning is rebalance.assessment.replanning:
             replanning = replanning_for_drains(rebalance, look.observation.cluster.partitions)
@@ -96,7 +96,7 @@ class Sending:
                 log.info("%s: others made %d of %d replica moves void: planning again", rebalance.name, lost, total)
             # Nothing more of a plan that is given up may be sent.
             rebalance.assessment = replace(rebalance.assessment, replanning=replanning)
-            rebalance.assessment = self._judges.judged(rebalance, direction_of(rebalance), look)
+            rebalance.assessment = await self._judges.judged(rebalance, direction_of(rebalance), look)
 
     async def _chosen(self, running: list[Rebalance], look: Look, *, copying: bool) -> dict[str, Orders]:
         """The calls within all limits, by the statuses as they are now; all, or only those that copy nothing."""
@@ -239,7 +239,7 @@ class Sending:
         look = await self._look_again(running, again, look)
         for rebalance in running:
             await asyncio.sleep(0)  # each is a slice of its own
-            self.judge(rebalance, look)
+            await self.judge(rebalance, look)
         await asyncio.sleep(0)  # to judge and to choose are two slices
         orders = await self._choose(running, look, copying=copying)
         for rebalance in acting:
@@ -254,8 +254,7 @@ class Sending:
         for rebalance in running:
             await asyncio.sleep(0)  # each is a slice of its own
             direction = rebalance.assessment.judgement.direction or Direction.FORWARD
-            rebalance.assessment = await self._judges.judged_beforehand(rebalance, direction, look)
-            rebalance.assessment = self._judges.judged(rebalance, direction, look)
+            rebalance.assessment = await self._judges.judged(rebalance, direction, look)
         return look
 
     async def _confirm(

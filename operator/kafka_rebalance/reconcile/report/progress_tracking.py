@@ -72,8 +72,9 @@ def advance_of(
 
 def _tally_of(rebalance: RebalanceView, cluster: ClusterState, direction: Direction) -> Tally:
     """What the statuses add up to; counted again if the tally of the judgement is about others."""
-    judgement, r = rebalance.assessment.judgement, rebalance.desired.limits.parallel_replicas
-    kept, judged = judgement.tally, judgement.statuses.judged
+    judgement = rebalance.assessment.judgement
+    kept, judged, inputs = judgement.tally, judgement.statuses.judged, judgement.inputs
+    r = inputs.parallel_replicas if inputs is not None else rebalance.desired.limits.parallel_replicas
     if kept is not None and (kept.direction, kept.parallel_replicas) == (direction, r) and kept.judged is judged:
         return kept
     return Tally.of(rebalance.record.moves, judged, cluster.partitions, direction, r)

@@ -64,9 +64,13 @@ class LoadedRun:
 
     def in_direction(self, origins: Mapping[TopicPartition, Origin], *, back: bool) -> "LoadedRun":
         """The same run in the given direction, with the origins recorded since; the run itself if nothing changes."""
-        if self.back is back and (not back or self.origins is origins):
+        if self.goes(origins, back=back):
             return self
         return loaded_run_of(self.run, self.plan, self.ref, origins, back=back)
+
+    def goes(self, origins: Mapping[TopicPartition, Origin], *, back: bool) -> bool:
+        """Whether it has this direction and these origins already."""
+        return self.back is back and (not back or self.origins is origins)
 
     def turned(self, origins: Mapping[TopicPartition, Origin], *, back: bool) -> "LoadedRun":
         """As ``in_direction``, with all that is derived from it: for a thread."""

@@ -1,21 +1,26 @@
 """A large run is judged off the event loop at first; it makes no difference to the statuses."""
 
 import asyncio
+import itertools
 import threading
 from dataclasses import replace
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.fakes.loop_or_thread import IN_THE_LOOP, OFF_THE_LOOP, where
 from tests.fakes.operator_in_memory import OperatorInMemory
 from tests.unit.reconcile.log_dir_runs import A, B, C, jbod, only_log_dirs
 
 from kafka_rebalance.execution.alike import AlikeJudge
+from kafka_rebalance.execution.partition_status import Direction
+from kafka_rebalance.execution.tally import Tally
 from kafka_rebalance.kafka.ports import Answers
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.act import judges, log_dir_calls
 from kafka_rebalance.reconcile.decide import log_dir_decisions
 from kafka_rebalance.reconcile.decide.judging import partitions_to_judge
 from kafka_rebalance.reconcile.state import record
+from kafka_rebalance.reconcile.state.judgement import Judgement
 
 
 class TestTurningRound:
@@ -98,6 +103,82 @@ class TestSecondLooks:
         await operator.round()
         assert len(elsewhere) > 1
         assert max(in_loop) < 4
+
+
+class Edited(OperatorInMemory):
+    """``meanwhile`` is called with the direction after each judgement in a thread: an edit has come."""
+
+    def __init__(self, kafka, monkeypatch, meanwhile):
+        super().__init__(kafka)
+        in_thread, again, tally_of = judges.off_the_loop, judges.judge_again, Tally.of
+        self.judged, self.tallied = [], []
+
+        async def edited(work, *given):
+            found = await in_thread(work, *given)
+            if isinstance(found, Judgement):
+                meanwhile(self, found.direction)
+            return found
+
+        def seen(before, inputs, observation, changes, now):
+            concerned = partitions_to_judge(before, inputs, changes)
+            self.judged.append((where(), len(inputs.run.moves) if concerned is None else len(concerned)))
+            return again(before, inputs, observation, changes, now)
+
+        def tallied(*given):
+            self.tallied.append(where())
+            return tally_of(*given)
+
+        monkeypatch.setattr(judges, "MANY", 4)
+        monkeypatch.setattr(judges, "off_the_loop", edited)
+        monkeypatch.setattr(judges, "judge_again", seen)
+        monkeypatch.setattr(Tally, "of", tallied)
+
+    def judged_in_loop(self):
+        return max((count for place, count in self.judged if place == IN_THE_LOOP), default=0)
+
+
+class TestEditsMeanwhile:
+    """Edits may come several times in a round, each while a thread judges the run."""
+
+    async def test_of_how_many_replicas_are_copied_at_a_time(self, monkeypatch):
+        """They count from the next round on, so that all is judged once in each round."""
+        counts = itertools.count(2)
+
+        def edit(operator, _direction):
+            operator.edit(execution={"parallelReplicaCount": next(counts)})
+
+        kafka = KafkaInMemory([1, 2, 3], t=[[1, 2]] * 4)
+        kafka.slow = {3}
+        operator = Edited(kafka, monkeypatch, edit)
+        operator.assign(*(("t", number, [3, 2]) for number in range(4)))
+        await operator.until_true(lambda: len(kafka.flying) == 4)
+        operator.judged.clear()
+        operator.tallied.clear()
+        for _ in range(5):
+            edit(operator, Direction.FORWARD)
+            await operator.round()
+        assert operator.judged_in_loop() < 4
+        assert operator.judged.count((OFF_THE_LOOP, 4)) == 5
+        assert operator.tallied == [OFF_THE_LOOP] * 5
+
+    async def test_of_what_is_planned(self, monkeypatch):
+        """The plan is put aside in the same round: the run is judged again for that, in a thread."""
+        directions = []
+
+        def edit(operator, direction):
+            directions.append(direction)
+            if operator.kafka.flying and direction is Direction.FORWARD:
+                operator.edit(topics={"exclude": ["none"]})
+
+        kafka = KafkaInMemory([1, 2, 3], t=[[1, 2]] * 4)
+        kafka.slow = {3}
+        operator = Edited(kafka, monkeypatch, edit)
+        operator.apply(brokers={"decommission": [1]}, throttle={"unlimited": True})
+        await operator.until_true(lambda: len(kafka.flying) == 4)
+        operator.edit(execution={"parallelReplicaCount": 2})
+        await operator.round()
+        assert directions[-2:] == [Direction.FORWARD, Direction.REVERT]
+        assert operator.judged_in_loop() < 4
 
 
 class TestLogDirs:
