@@ -34,12 +34,16 @@ class Ceilings:
 
 @dataclass(slots=True)
 class LimitUsage:
-    """P, L and the cap on copies, of one rebalance or of all together, and how much of each is in use."""
+    """P, L and the cap on copies, of one rebalance or of all together, and how much of each is in use.
+
+    ``calls``: how many were chosen now.
+    """
 
     caps: Limits | Ceilings
     partitions: int = 0
     leader_movements: int = 0
     replicas: int = 0
+    calls: int = 0
 
     def admits_partition(self, *, leads: bool) -> bool:
         """Whether a call for another partition may be sent; ``leads``: it moves the leader."""

@@ -3,6 +3,8 @@
 Pure. Reassignments in flight count first; then each rebalance, in order of precedence, takes what its own limits, the
 ceilings over all of them, the brokers and their disks admit. Like ``judge`` it looks only at what was observed.
 
+A round has at most ``MOST_CALLS`` of each rebalance, so that none takes the calls of others.
+
 Order within a rebalance: partitions already begun, then new ones; internal topics after others; leader movements (at
 most KIP-435's L) before the rest; calls that copy nothing before copies, which ``execution.copy_order`` orders.
 """
@@ -29,6 +31,9 @@ from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionStat
 _EMPTY_LISTS = ListBudget()
 _FIRST_LOOK = 4
 """How many calls of each pipe are looked at first."""
+MOST_CALLS = 10_000
+"""Calls of one rebalance in one round. What is in flight grows to P over several rounds: to send and to record a call
+takes some 0.1 ms of the event loop, which serves all clusters."""
 _INTERNAL_LEADERS = 1
 """Leader movements of internal topics at the same time, cluster-wide."""
 
@@ -70,7 +75,7 @@ class Orders:
 
     ``no_room``: partitions that only a full disk holds back, with its broker; ``list_full``: those that only a list of
     throttled replicas holds back, which has no room for their entries; ``at_limit``: those that the limit of a rate
-    holds back.
+    holds back; ``more``: whether others wait for the next round, because there are ``MOST_CALLS``.
     """
 
     cancels: tuple[TopicPartition, ...] = ()
@@ -79,6 +84,7 @@ class Orders:
     no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
     list_full: frozenset[TopicPartition] = frozenset()
     at_limit: Mapping[TopicPartition, RateKey] = field(default_factory=dict)
+    more: bool = False
 
 
 def schedule(
@@ -218,7 +224,8 @@ class _Turn:
                 if copying:
                     self._take_copying(ready)
         cancels, elections, full = tuple(sorted(self._cancels)), tuple(self._elections), frozenset(self._list_full)
-        return Orders(cancels, self._alters, elections, self._no_room, full, self.share.held)
+        more = self._budget.calls >= MOST_CALLS
+        return Orders(cancels, self._alters, elections, self._no_room, full, self.share.held, more)
 
     def _ready_classes(self) -> list[_Ready]:
         """Ready calls by class, in the order of precedence."""
@@ -349,6 +356,7 @@ class _Turn:
         status = self.share.statuses[tp]
         copies = len(status.call.until_in_sync) if isinstance(status.call, Alter) else 0
         self._count(tp, leads=status.leader_movement, copies=copies)
+        self._budget.calls += 1
 
     def _order(self, tp: TopicPartition) -> None:
         call = self.share.statuses[tp].call
@@ -368,6 +376,8 @@ class _Turn:
 
     def _admits_partition(self, ready: _Ready) -> bool:
         if ready.internal and ready.leads and self._usage.internal_leaders >= _INTERNAL_LEADERS:
+            return False
+        if self._budget.calls >= MOST_CALLS:
             return False
         return all(budget.admits_partition(leads=ready.leads) for budget in self._budgets)
 

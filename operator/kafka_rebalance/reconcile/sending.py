@@ -190,7 +190,10 @@ class Sending:
         uncovered: frozenset[tuple[str, str]] | None,
     ) -> bool:
         """Send the copies that are throttled; whether there were any. ``uncovered``: as for ``copies``."""
-        waiting = sum(len(copies(orders[r.uid], cluster, ()).alters) for r in acting)
+        waiting = 0
+        for rebalance in acting:
+            await asyncio.sleep(0)  # each is a slice of its own
+            waiting += len(copies(orders[rebalance.uid], cluster, ()).alters)
         last, self._last_copies = self._last_copies, None
         before, sent = len(self._observer.in_flight), 0
         for rebalance in self._turns.of("copies", acting):
@@ -200,7 +203,7 @@ class Sending:
             await self._log_dirs.place(rebalance, covered, cluster)
             if await self._submitting.submit(rebalance, covered, cluster):
                 sent, self.sent_at = sent + len(covered.alters), self._clock.monotonic()
-        if sent == waiting:
+        if sent == waiting and not any(orders[r.uid].more for r in acting):
             self._last_copies = LastCopies(self._clock.monotonic(), before + sent) if sent else last
         return sent > 0
 

@@ -19,6 +19,7 @@ from tests.unit.execution.scheduling import (
     tps,
 )
 
+from kafka_rebalance.execution import schedule
 from kafka_rebalance.execution.limits import Ceilings
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.schedule import Orders
@@ -35,6 +36,23 @@ class TestLimits:
         """A slot is free only when Kafka has finished with the partition."""
         orders = chosen({"t-0": flying(10), "t-1": CANCEL, "t-2": copying(10), "t-3": copying(10)}, p=3)
         assert names(orders) == ["t-2"]
+
+    def test_never_more_calls_than_a_round_sends(self, monkeypatch):
+        """In the same order as without this limit, and each rebalance has its own: P is reached over several rounds."""
+        statuses = {f"t-{i}": copying(10 + i % 3) for i in range(6)} | {"t-6": DROP, "t-7": ELECTION}
+        every = chosen(statuses, p=100)
+        monkeypatch.setattr(schedule, "MOST_CALLS", 4)
+        found = chosen(statuses, p=100)
+        assert (names(every)[:3], every.more) == (names(found), False)
+        assert (found.elections, found.more) == (every.elections, True)
+        first, second = share(statuses, limits(p=100)), share({"u-1": copying(10)}, limits(p=100))
+        assert [len(orders.alters) for orders in sent(first, second)] == [3, 1]
+
+    def test_cancels_are_no_calls_of_this_number(self, monkeypatch):
+        """None waits."""
+        monkeypatch.setattr(schedule, "MOST_CALLS", 2)
+        orders = chosen({**{f"t-{i}": CANCEL for i in range(5)}, "t-5": copying(10)}, p=100)
+        assert (len(orders.cancels), names(orders), orders.more) == (5, ["t-5"], False)
 
     @pytest.mark.parametrize(("ours", "expected"), [(True, []), (False, ["t-1"])])
     def test_ours_that_cannot_be_cancelled_takes_a_slot_and_a_foreign_one_none(self, ours, expected):

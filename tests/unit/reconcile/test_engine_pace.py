@@ -7,6 +7,7 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.errors import Transient
+from kafka_rebalance.execution import schedule
 from kafka_rebalance.kube.store import OriginStore
 from kafka_rebalance.reconcile import sending
 from kafka_rebalance.reconcile.decide import copy_pace
@@ -99,6 +100,22 @@ class TestWhileVeryManyAreInFlight:
         await operator.until_true(lambda: len(kafka.flying) == 40)
         kafka.heard.clear()
         return operator, kafka
+
+    async def test_more_than_a_round_sends_follow_in_the_next_rounds(self, monkeypatch):
+        """What is in flight grows to P without a pause."""
+        monkeypatch.setattr(copy_pace, "_MANY", 5)
+        monkeypatch.setattr(copy_pace, "_MANY_PER_BROKER", 0)
+        monkeypatch.setattr(schedule, "MOST_CALLS", 10)
+        kafka = KafkaInMemory(range(1, 7), t=[[1 + number % 3] for number in range(99)])
+        operator, kafka.slow, in_flight = OperatorInMemory(kafka), {4, 5, 6}, []
+        limits = {"parallelPartitionCount": 35, "parallelLeaderMovements": 40, "maxPerBroker": {"in": 99, "out": 99}}
+        rows = [("t", number, [4 + number % 3]) for number in range(99)]
+        operator.assign(*rows, throttle={"unlimited": True}, execution=limits)
+        await operator.until_true(lambda: bool(kafka.flying))
+        for _ in range(4):
+            in_flight.append(len(kafka.flying))
+            await operator.round()
+        assert in_flight == [10, 20, 30, 35]
 
     @staticmethod
     def arrive(kafka, count):

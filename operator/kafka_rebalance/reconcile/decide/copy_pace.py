@@ -20,7 +20,8 @@ _ARRIVED = 0.1
 class LastCopies:
     """When all chosen copies were sent last, by a monotonic clock, and the partitions in flight in the cluster then.
 
-    If one of them could not be sent, there is no such value: it waits for the next round and not for others.
+    If one of them could not be sent, or there are more than a round sends, there is no such value: they wait for the
+    next round and not for others.
     """
 
     at: float
