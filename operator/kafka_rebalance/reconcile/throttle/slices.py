@@ -16,9 +16,12 @@ THROTTLES_OF_A_SLICE = 5
 def many_move(
     rebalances: Iterable[RebalanceView], submitted: Mapping[str, Collection[object]], foreign: Collection[object]
 ) -> bool:
-    """Whether many partitions are in flight or about to be, those of other tools included. ``submitted``: by uid."""
-    counts = (len(r.assessment.judgement.since) + len(submitted.get(r.desired.uid, ())) for r in rebalances)
-    return len(foreign) + sum(counts) > MANY
+    """Whether many partitions are in flight, wait or are about to move, those of other tools included.
+
+    ``submitted``: by uid. Copies that a deletion cancels are not in flight by their status, but are looked at as well.
+    """
+    looked_at = (len(r.assessment.statuses.few) + len(r.assessment.sent) for r in rebalances)
+    return len(foreign) + sum(looked_at) + sum(len(submitted.get(r.desired.uid, ())) for r in rebalances) > MANY
 
 
 def are_many(claims: Mapping[str, Claim]) -> bool:
