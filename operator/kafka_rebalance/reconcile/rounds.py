@@ -23,7 +23,7 @@ from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.act.closing import Closing
 from kafka_rebalance.reconcile.act.drained_brokers import DrainedBrokers
-from kafka_rebalance.reconcile.act.judges import Judges, moves_many_in_dirs
+from kafka_rebalance.reconcile.act.judges import MANY, Judges, moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
 from kafka_rebalance.reconcile.act.plan_order import places_of, takeovers
@@ -56,6 +56,7 @@ from kafka_rebalance.reconcile.runs.plan_maker import PlanMaker
 from kafka_rebalance.reconcile.sending import Sending
 from kafka_rebalance.reconcile.state.pauses import with_pauses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView, is_served, opened_of
+from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 
 log = logging.getLogger(__name__)
@@ -330,7 +331,8 @@ class Rounds:
 
         async def measure(rebalance: Rebalance) -> None:
             await asyncio.sleep(0)  # what was done before, what has moved and the status are slices of their own
-            advance = advance_of(rebalance, cluster, sizes.replica_bytes, sizes.produce_rates, now, durations)
+            about = rebalance, cluster, sizes.replica_bytes, sizes.produce_rates, now, durations
+            advance = await computed(advance_of, *about, many=len(rebalance.assessment.statuses.few) >= MANY)
             rebalance.assessment = replace(rebalance.assessment, advance=advance)
             await asyncio.sleep(0)
             self._recorder.follow(rebalance, cluster, sizes.replica_bytes)

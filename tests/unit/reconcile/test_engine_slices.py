@@ -239,6 +239,25 @@ class TestRunning:
         assert kept == ["u-1"]
 
 
+class TestProgress:
+    @pytest.mark.parametrize(("many", "place"), [(5, OFF_THE_LOOP), (6, IN_THE_LOOP)])
+    async def test_of_many_copies_is_measured_off_the_loop(self, monkeypatch, many, place):
+        """What each has copied is looked up in each round."""
+        kafka, places = KafkaInMemory((1, 2, 3, 4), t=[[1, 2, 3]] * 5), set()
+        operator, kafka.slow, measure = OperatorInMemory(kafka), {4}, rounds.advance_of
+
+        def measured(*given):
+            places.add(where())
+            return measure(*given)
+
+        operator.apply(brokers={"decommission": [1]}, throttle={"unlimited": True})
+        await operator.until_true(lambda: len(kafka.flying) == 5)
+        monkeypatch.setattr(rounds, "advance_of", measured)
+        monkeypatch.setattr(rounds, "MANY", many)
+        await operator.round()
+        assert places == {place}
+
+
 def throttled_operator(count, *, override=None):
     """``count`` throttle resources with rates of single brokers, and no rebalance."""
     operator = OperatorInMemory(KafkaInMemory((1, 2, 3, 4), t=[[1, 2, 3]]))
