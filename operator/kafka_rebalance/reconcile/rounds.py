@@ -22,7 +22,6 @@ from kafka_rebalance.kafka.least_permissions import MissingPermission, concernin
 from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.act.closing import Closing
-from kafka_rebalance.reconcile.act.drained_brokers import DrainedBrokers
 from kafka_rebalance.reconcile.act.judges import MANY, Judges, moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
@@ -45,6 +44,7 @@ from kafka_rebalance.reconcile.decide.requeue import BUSY_SECONDS, requeue_after
 from kafka_rebalance.reconcile.decide.rests import takes_part
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.decide.teardown import awaited_plans, successors_of, teardown_of
+from kafka_rebalance.reconcile.drained_brokers import DrainedBrokers
 from kafka_rebalance.reconcile.engine_parts import EngineParts
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
 from kafka_rebalance.reconcile.observe.permission_probe import PermissionProbe

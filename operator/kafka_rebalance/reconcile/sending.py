@@ -17,7 +17,6 @@ from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cordoning import Cordons
-from kafka_rebalance.reconcile.act.drained_brokers import DrainedBrokers
 from kafka_rebalance.reconcile.act.judges import MANY, Judges, moves_many_in_dirs
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.log_dir_calls import LogDirCalls
@@ -35,6 +34,7 @@ from kafka_rebalance.reconcile.decide.step_orders import (
     orders_without,
     unchanged_orders,
 )
+from kafka_rebalance.reconcile.drained_brokers import DrainedBrokers
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
 from kafka_rebalance.reconcile.state.pauses import with_pauses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served, opened_of

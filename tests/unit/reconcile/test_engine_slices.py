@@ -20,7 +20,7 @@ from kafka_rebalance.api.v1alpha1 import (
     parse_throttle,
 )
 from kafka_rebalance.errors import Permanent
-from kafka_rebalance.reconcile import rounds, sending
+from kafka_rebalance.reconcile import drained_brokers, rounds
 from kafka_rebalance.reconcile.act import cordoning, judges, plan_order, resources
 from kafka_rebalance.reconcile.state.assessment import LeavingBroker
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
@@ -192,8 +192,8 @@ class TestLeavingBrokers:
 
     async def test_they_are_noted_in_slices(self, steps):
         operator = await self.drained_operator()
-        steps.note(sending, "drain_of", "drain")
-        steps.note(sending, "replace", "change")
+        steps.note(drained_brokers, "drain_of", "drain")
+        steps.note(drained_brokers, "replace", "change")
         steps.note(LeavingBroker, "__eq__", "comparison")
         await steps.of(operator.engine.tick())
         assert steps.done.count("drain") == MANY

@@ -2,29 +2,23 @@
 
 import logging
 from collections.abc import Mapping, MutableMapping
-from dataclasses import replace
 
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.api.rebalance_states import STATES, StateGroup
 from kafka_rebalance.api.v1alpha1 import REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.model.topology import BrokerId, ClusterState
+from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.decide.leaving_brokers import drained_at
+from kafka_rebalance.reconcile.drained_brokers import taken_back
 from kafka_rebalance.reconcile.report.ready_state import ready_reason
-from kafka_rebalance.reconcile.state.assessment import Drain
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle, Throttles
 
 log = logging.getLogger(__name__)
 
-_MAY_BE_FILLED = (
-    "without permission for the KafkaConnection, other rebalances may fill the brokers: "
-    "drain them with another resource before you stop them"
-)
 _ENDS = {reason for reason, state in STATES.items() if state.group is StateGroup.ENDED}
 
 
@@ -65,10 +59,7 @@ class UnconnectedResources:
                 rebalances.pop(uid, None)
             elif not await self._lifecycle.ended(rebalance):
                 await self._resources.report(rebalance, ClusterState("", {}), {}, error)
-            elif _no_longer_known_to_be_empty(rebalance, error):
-                leaving = frozenset(map(BrokerId, rebalance.desired.spec.brokers.decommission))
-                drain = Drain(leaving, empty=None, message=_MAY_BE_FILLED)
-                rebalance.assessment = replace(rebalance.assessment, drain=drain)
+            elif error.reason == Reason.CONNECTION_NOT_PERMITTED and taken_back(rebalance):
                 await self._resources.report(rebalance, ClusterState("", {}), {})
             elif rebalance.desired.edited or not _says_the_end(rebalance):
                 # The new spec has ended too, or the status does not say that the run has ended: the operator was killed
@@ -92,11 +83,6 @@ class UnconnectedResources:
             log.warning("throttle %s: status not written: %s", throttle.name, failed.message)
         except Exception:
             log.exception("throttle %s: status not written", throttle.name)
-
-
-def _no_longer_known_to_be_empty(rebalance: Rebalance, why: RebalanceError) -> bool:
-    """Whether its status calls brokers drained that others may fill from now on, because it is not permitted."""
-    return why.reason == Reason.CONNECTION_NOT_PERMITTED and drained_at(rebalance) is not None
 
 
 def _says_the_end(rebalance: Rebalance) -> bool:

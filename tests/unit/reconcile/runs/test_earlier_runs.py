@@ -17,7 +17,7 @@ DOUBTED_ONCE = replace(RUN, was_unproved=True)
 
 
 def work(begun=None, *taken):
-    return EarlierWork(None, begun, (), taken, {}, {}, {}, {})
+    return EarlierWork(None, begun, (), taken, {}, {}, (), {}, {})
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.decide.leaving_brokers import (
     Drains,
     drain_of,
+    drained_at,
     filled_again,
     filling,
     held_again,
@@ -26,13 +27,18 @@ from kafka_rebalance.reconcile.decide.leaving_brokers import (
     on_drained,
 )
 from kafka_rebalance.reconcile.observe.observer import Observer
-from kafka_rebalance.reconcile.state.assessment import LeavingBroker
+from kafka_rebalance.reconcile.state.assessment import Drain, LeavingBroker
 from kafka_rebalance.reconcile.state.pauses import with_pauses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 from kafka_rebalance.reconcile.state.round_thread import computed
 
 _LAG_SECONDS = 10.0
 """How long readings must show replicas on a drained broker: one broker may answer with older metadata."""
+
+_MAY_BE_FILLED = (
+    "without permission for the KafkaConnection, other rebalances may fill the brokers: "
+    "drain them with another resource before you stop them"
+)
 
 
 class DrainedBrokers:
@@ -118,3 +124,13 @@ class DrainedBrokers:
             await self._statuses.report_judged(rebalance, cluster)
         if not drain_reported(rebalance):
             rebalance.assessment = replace(rebalance.assessment, drain=None)
+
+
+def taken_back(rebalance: Rebalance) -> bool:
+    """Whether `Drained` was true of a rebalance that is not served any more; it is not known any more then."""
+    if drained_at(rebalance) is None:
+        return False
+    leaving = frozenset(map(BrokerId, rebalance.desired.spec.brokers.decommission))
+    drain = Drain(leaving, empty=None, message=_MAY_BE_FILLED)
+    rebalance.assessment = replace(rebalance.assessment, drain=drain)
+    return True
