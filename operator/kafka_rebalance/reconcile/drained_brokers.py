@@ -36,7 +36,7 @@ _LAG_SECONDS = 10.0
 """How long readings must show replicas on a drained broker: one broker may answer with older metadata."""
 
 _MAY_BE_FILLED = (
-    "without permission for the KafkaConnection, other rebalances may fill the brokers: "
+    "the resource has lost its connection to the cluster, so other rebalances may fill the brokers: "
     "drain them with another resource before you stop them"
 )
 

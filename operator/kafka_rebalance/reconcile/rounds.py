@@ -105,6 +105,7 @@ class Rounds:
             self._log_dirs, self._turns, self._drained, clock,
         )  # fmt: skip
         self._awaited: dict[str, str] = {}
+        self._heirs = frozenset[str]()  # by uid: these are to take over runs that are still open
         most = MAX_STEPS if parts.turns is None else INLINE_STEPS
         self._recorder = RunRecorder(info.cluster_id, clock, parts.history, most)
 
@@ -241,7 +242,7 @@ class Rounds:
             rebalance.assessment = replace(rebalance.assessment, queue=queue)
 
         await self._each(rebalances, "open the run", open_planned)
-        terminating, self._awaited = dict[str, list[RebalanceView]](), {}
+        terminating, self._awaited, self._heirs = dict[str, list[RebalanceView]](), {}, frozenset()
         if any(r.record.loaded_run is not None or wants_plan(r) for r in rebalances):
             await self._lifecycle.count_handed_over(rebalances)
             everything = await self._observer.everything()
@@ -253,6 +254,7 @@ class Rounds:
             selected, now = self._selected.of([r for r in rebalances if may_plan(r)], everything), self._clock.now()
             places = await places_of(rebalances, selected, now, self._clock.monotonic())
             former = {to.uid: self.rebalances[uid].name for uid, to in successors.items() if uid in self.rebalances}
+            self._heirs = frozenset(former)
             async for rebalance in with_pauses(rebalances):
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)
                 queue = behind(queue, former[rebalance.uid]) if rebalance.uid in former else queue
@@ -362,6 +364,8 @@ class Rounds:
                 await self._lifecycle.record_rest(rebalance, cluster.partitions)
             if self._drained.may_be_filled_late(rebalance, self.rebalances.values()):
                 return
+            if rebalance.uid in self._heirs and rebalance.record.moves:
+                return  # once it has ended, it could not take over any more, and the other run would roll back
             if only_kept_copies_in_flight(rebalance) or (finished and restored and not moved_since(rebalance, acting)):
                 assessment = await self._closing.finish(rebalance, info)
                 rebalance.assessment = assessment.about(rebalance.record.loaded_run)

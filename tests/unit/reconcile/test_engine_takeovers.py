@@ -303,3 +303,27 @@ async def test_one_that_ends_in_the_round_of_the_takeover_takes_nothing_over(hal
     assert not operator.exists("r")
     assert operator.state_of() == "NothingToDo"
     assert [sorted(held) for held in operator.kafka.lists("t")] == BEFORE
+
+
+async def test_the_new_one_does_not_end_before_it_has_taken_over():
+    """All has arrived, but a call of the old one without an answer holds up its end. It would roll back afterwards."""
+    operator = Renamed(KafkaInMemory(range(1, 6), t=[[1, 2, 3]] * 4))
+    spec = {"brokers": {"include": [2, 3, 4, 5]}, "strategy": "ForcedMovesOnly", "throttle": FAST}
+    alter, lost = operator.kafka.alter_reassignments, []
+
+    async def unanswered(orders, *args, **options):
+        answers = await alter(orders, *args, **options)
+        if not lost and not any(1 in held for held in operator.kafka.lists("t")):
+            lost.append(orders)
+            raise Transient("KafkaUnreachable", "no answer")
+        return answers
+
+    operator.kafka.alter_reassignments = unanswered
+    operator.apply(**spec)
+    await operator.until_true(lambda: lost)
+    targets = operator.kafka.lists("t")
+    operator.delete()
+    operator.apply_another(**spec)
+    await operator.until_true(lambda: not operator.exists("r"))
+    await operator.until_true(lambda: operator.state_of() == "Succeeded")
+    assert (operator.kafka.lists("t"), operator.ends) == (targets, ["TakenOver"])

@@ -1,4 +1,4 @@
-"""`Drained` of a rebalance whose namespace loses its permission after the end."""
+"""`Drained` of a rebalance that loses its connection to the cluster after its end."""
 
 from tests.fakes.shared_clusters import REF
 from tests.unit.reconcile.test_supervisor_cordons import Cordoning
@@ -26,3 +26,14 @@ async def test_is_unknown_without_permission(world):
     world.see("k")
     await world.until(lambda: world.state("k") == "NothingToDo")
     assert (world.state("a"), said(world, "a")) == ("Succeeded", ("Unknown", "DrainUnproved"))
+
+
+async def test_is_unknown_without_the_connection(world):
+    """The KafkaConnection is deleted; another one, under which others work, may get the cluster."""
+    world.servers["kafka"] = Cordoning([1, 2, 3, 4], orders=[[1, 2, 3]] * 3 + [[1, 2, 4]])
+    world.connection(names=["a"])
+    world.create("a", kafka=REF, brokers={"decommission": [4]}, throttle={"unlimited": True})
+    world.see()
+    await world.until(lambda: world.state("a") == "Succeeded")
+    world.gone(CONNECTIONS, "k", "prod")
+    await world.until(lambda: said(world, "a") == ("Unknown", "DrainUnproved"))

@@ -67,9 +67,9 @@ class Cordons:
         others = [other.record.open_run for other in rebalances if other is not rebalance]
         of_others = {broker for other in others if other is not None for broker in other.cordoned}
         leaving = {BrokerId(b) for b in desired.spec.brokers.decommission} & set(alive)
-        # A spec that was edited in this round has no plan yet, and its brokers may need another approval.
-        planned = run.planning_hash == desired.planning_hash and direction_of(rebalance) is Direction.FORWARD
-        wanted = leaving if planned else set[BrokerId]()
+        wanted = leaving if direction_of(rebalance) is Direction.FORWARD else set[BrokerId]()
+        if run.planning_hash != desired.planning_hash:
+            wanted &= _cordoned(rebalance)  # what an edit adds has no plan yet, and may need another approval
         await self._cordon_new(rebalance, wanted, of_others)
         if back := (_cordoned(rebalance) - wanted) & set(alive):
             await self._uncordon(rebalance, back, of_others)

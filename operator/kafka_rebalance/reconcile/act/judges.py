@@ -93,7 +93,7 @@ class Judges:
         return replace(rebalance.assessment, run=run, judgement=judgement)
 
     async def judged_beforehand(self, rebalance: Rebalance, direction: Direction | None, look: Look) -> Assessment:
-        """Like ``judged`` if the run is large, so that what is decided in the same round takes no long.
+        """Like ``judged`` if the run is large, so that it does not block the event loop when the round decides.
 
         A small run is judged once it is decided whether it may start new steps.
         """

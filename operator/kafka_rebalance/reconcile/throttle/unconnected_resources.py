@@ -19,6 +19,13 @@ from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecy
 
 log = logging.getLogger(__name__)
 
+_OUT = {
+    Reason.CONNECTION_NOT_PERMITTED,
+    Reason.CONNECTION_NOT_FOUND,
+    Reason.INLINE_CONNECTION_REFUSED,
+    Reason.CONFLICTED,
+}
+"""For these reasons other rebalances of the cluster do not know of the resource any more."""
 _ENDS = {reason for reason, state in STATES.items() if state.group is StateGroup.ENDED}
 
 
@@ -59,7 +66,7 @@ class UnconnectedResources:
                 rebalances.pop(uid, None)
             elif not await self._lifecycle.ended(rebalance):
                 await self._resources.report(rebalance, ClusterState("", {}), {}, error)
-            elif error.reason == Reason.CONNECTION_NOT_PERMITTED and taken_back(rebalance):
+            elif error.reason in _OUT and taken_back(rebalance):
                 await self._resources.report(rebalance, ClusterState("", {}), {})
             elif rebalance.desired.edited or not _says_the_end(rebalance):
                 # The new spec has ended too, or the status does not say that the run has ended: the operator was killed

@@ -149,6 +149,17 @@ async def test_not_by_a_spec_that_was_edited_in_this_round():
     assert cluster.happened == []
 
 
+async def test_what_is_cordoned_stays_so_while_an_edit_is_planned():
+    """Planning may take minutes, and Kafka must place nothing on the broker meanwhile."""
+    cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance(decommission=[4])
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    before = list(cluster.happened)
+    mine.see(body(decommission=[4, 5]))
+    await cordons(cluster).keep(mine, [FOUR, FIVE])
+    assert cluster.happened == before
+    assert mine.record.run.cordoned == (FOUR,)
+
+
 async def test_without_the_right_to_it_a_decommission_goes_on():
     """The cordon is helpful, but not required."""
     cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance()
