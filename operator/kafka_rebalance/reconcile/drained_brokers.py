@@ -14,7 +14,7 @@ from kafka_rebalance.model.topology import BrokerId, ClusterState
 from kafka_rebalance.reconcile.act.closing import drain_reported
 from kafka_rebalance.reconcile.act.judges import MANY
 from kafka_rebalance.reconcile.act.status_writes import StatusWrites
-from kafka_rebalance.reconcile.decide.arrival_proof import late_call_possible
+from kafka_rebalance.reconcile.decide.arrival_proof import late_list_possible
 from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.decide.leaving_brokers import (
     Drains,
@@ -35,6 +35,9 @@ from kafka_rebalance.reconcile.state.round_thread import computed
 _LAG_SECONDS = 10.0
 """How long readings must show replicas on a drained broker: one broker may answer with older metadata."""
 
+_HOLD_AGAIN_SECONDS = 60.0
+_WRITE_SECONDS = 5.0
+"""How long such writes are begun in a round."""
 _MAY_BE_FILLED = (
     "the resource has lost its connection to the cluster, so other rebalances may fill the brokers: "
     "drain them with another resource before you stop them"
@@ -55,6 +58,8 @@ class DrainedBrokers:
         self._looked_at = 0
         self._held_since: dict[BrokerId, float] = {}
         """When readings of everything began to show a replica on a broker that a status calls drained."""
+        self._may_hold_at = float("-inf")
+        """When a list may wait again until it is written that its broker is not drained any more."""
 
     async def note(self, rebalances: Collection[Rebalance]) -> None:
         """Note which brokers rebalances empty, before anything is planned or sent.
@@ -88,32 +93,38 @@ class DrainedBrokers:
         self._held_since = {broker: self._held_since.get(broker, now) for broker in found}
         lasting = {broker: found[broker] for broker, since in self._held_since.items() if now - since >= _LAG_SECONDS}
         async for rebalance in with_pauses(self._drained if lasting else ()):
-            if (drain := held_again(rebalance, lasting)) is not None:
+            if not _says_filled(rebalance) and (drain := held_again(rebalance, lasting)) is not None:
                 rebalance.assessment = replace(rebalance.assessment, drain=drain)
 
     async def before_filling(
         self, running: Collection[Rebalance], orders: Mapping[str, Orders], cluster: ClusterState
-    ) -> bool:
-        """Take `Drained` back if these orders, by uid, put replicas on the broker, and write that; whether any do.
+    ) -> Collection[BrokerId]:
+        """Take `Drained` back if these orders, by uid, put replicas on the broker; returns brokers that wait a round.
 
-        After a kill nothing else might say it. So nothing is sent in such a round: the next one reads again. A write
-        that fails holds nothing up.
+        After a kill nothing else might say it, so it is written before the call. This holds up nothing but the lists
+        with that broker, and at most once a minute: users may drain brokers, and delay the writes, again and again.
         """
         fill = filling(running, orders) if self._drained else {}
-        filled = list[Rebalance]()
+        filled, held = list[Rebalance](), set[BrokerId]()
         async for rebalance in with_pauses(self._drained if fill else ()):
-            if (drain := filled_again(rebalance, fill)) is not None and drain != rebalance.assessment.drain:
+            drain = filled_again(rebalance, fill) if not _says_filled(rebalance) else None
+            if drain is not None:
                 rebalance.assessment = replace(rebalance.assessment, drain=drain)
                 filled.append(rebalance)
-        for rebalance, in_time in self._statuses.in_turn("not drained", filled):
+                held |= drain.brokers & fill.keys()
+        now = self._clock.monotonic()
+        if not filled or now < self._may_hold_at:
+            return ()
+        self._may_hold_at = now + _HOLD_AGAIN_SECONDS
+        for rebalance, in_time in self._statuses.in_turn("not drained", filled, _WRITE_SECONDS):
             await self._statuses.report(rebalance, cluster, in_time=in_time)
-        return bool(filled)
+        return held
 
     def may_be_filled_late(self, rebalance: RebalanceView, others: Iterable[RebalanceView]) -> bool:
         """Whether Kafka may still carry out calls of others, which may fill brokers that are to be proved empty."""
         now = self._clock.monotonic()
         draining = bool(rebalance.desired.spec.brokers.decommission) and not going_back(rebalance)
-        return draining and any(late_call_possible(other, now) for other in others if other is not rebalance)
+        return draining and any(late_list_possible(other, now) for other in others if other is not rebalance)
 
     async def report(self, rebalance: Rebalance, cluster: ClusterState) -> None:
         """Write what was just found out about brokers to be emptied.
@@ -124,6 +135,12 @@ class DrainedBrokers:
             await self._statuses.report_judged(rebalance, cluster)
         if not drain_reported(rebalance):
             rebalance.assessment = replace(rebalance.assessment, drain=None)
+
+
+def _says_filled(rebalance: RebalanceView) -> bool:
+    """Whether it has been found out already. The status may still say otherwise, if it could not be written."""
+    drain = rebalance.assessment.drain
+    return drain is not None and drain.empty is False
 
 
 def taken_back(rebalance: Rebalance) -> bool:

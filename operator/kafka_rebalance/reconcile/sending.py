@@ -14,7 +14,7 @@ from kafka_rebalance.clock import Clock
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaAdmin
-from kafka_rebalance.model.topology import ClusterState, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, ClusterState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.cordoning import Cordons
 from kafka_rebalance.reconcile.act.judges import MANY, Judges, moves_many_in_dirs
@@ -30,6 +30,7 @@ from kafka_rebalance.reconcile.decide.step_orders import (
     further_called,
     may_lessen_isr,
     named_by,
+    orders_where,
     orders_within,
     orders_without,
     unchanged_orders,
@@ -48,6 +49,11 @@ _SLOW_SECONDS = 1.0
 """A reading that takes longer makes the readings before it too old for a call that lessens the ISR."""
 _FURTHER_CALLS = 1
 """How many calls without a copy may follow the first one of a partition: after an election the leader is dropped."""
+
+
+def _without_brokers(orders: Orders, brokers: Collection[BrokerId]) -> Orders:
+    """These orders but for the lists that name one of the brokers."""
+    return orders_where(orders, lambda tp: not set(orders.alters.get(tp, ())).intersection(brokers))
 
 
 class Sending:
@@ -282,8 +288,11 @@ class Sending:
         look = await self._look_again(running, stale, look)
         after = {r.uid: r.assessment.statuses.by_partition for r in running}
         meant = {uid: unchanged_orders(found, before[uid], after[uid]) for uid, found in orders.items()}
-        if await self._drained.before_filling(running, meant, look.observation.cluster):
-            return {}, look
+        if held := await self._drained.before_filling(running, meant, look.observation.cluster):
+            meant = {uid: _without_brokers(found, held) for uid, found in meant.items()}
+            look = await self._look_again(running, {tp for found in meant.values() for tp in named_by(found)}, look)
+            later = {r.uid: r.assessment.statuses.by_partition for r in running}
+            meant = {uid: unchanged_orders(found, after[uid], later[uid]) for uid, found in meant.items()}
         for rebalance in self._turns.of("start", self._served(r for r in running if r.uid in orders)):
             if not named_by(meant[rebalance.uid]):
                 self._lifecycle.no_start(rebalance)

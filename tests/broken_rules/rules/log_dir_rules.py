@@ -82,7 +82,7 @@ LOG_DIR_RULES = (
         "lost-log-dir-call",
         "No plan follows while a broker may still carry out a move or a placement in log dirs that got no answer.",
         "reconcile/act/log_dir_calls.py",
-        "            self._lifecycle.note_unanswered(rebalance)\n            raise",
+        "            self._lifecycle.note_unanswered(rebalance, between_log_dirs=True)\n            raise",
         "            raise",
         (
             "tests/unit/reconcile/test_engine_late_calls.py::test_a_move_between_log_dirs",

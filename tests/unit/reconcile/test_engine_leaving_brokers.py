@@ -1,5 +1,6 @@
 """A broker that one rebalance empties or has drained is not filled by plans of others, also not by older ones."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from tests.unit.reconcile.renamed_resources import FAST, Renamed
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.errors import Transient
+from kafka_rebalance.model.topology import BrokerId
 
 ONE = {"parallelPartitionCount": 1}
 EVERY_ONE = {"include": [".*"]}
@@ -187,6 +189,81 @@ async def test_what_fills_it_is_said_before_it_is_sent():
     await operator.until_true(lambda: operator.state_of("later") == "Succeeded")
     assert operator.on_broker_2
     assert set(said) == {"False"}
+
+
+class TestStatusesThatCannotBeWritten:
+    """Users can make each write to an object of theirs fail, as often as they like."""
+
+    async def filled(self, **later):
+        """``new`` has drained broker 2, and its status says so for ever. ``later`` fills the broker."""
+        operator = Older()
+        operator.apply_another(brokers={"decommission": [2]}, throttle=FAST)
+        await operator.until_true(lambda: operator.state_of() == "Succeeded")
+        await operator.round()
+        operator.see(operator.kube.resources[REBALANCES, "kafka", "new"])
+        write = operator.kube.patch_status
+
+        async def failing(plural, namespace, name, patch):
+            if name == "new":
+                raise Transient("ApiServerUnreachable", "no answer")
+            return await write(plural, namespace, name, patch)
+
+        operator.kube.patch_status = failing
+        operator.apply_another("later", throttle=FAST, execution=ONE, **later)
+        return operator
+
+    async def test_the_broker_is_filled(self):
+        operator = await self.filled()
+        for _ in range(60):
+            await operator.round()
+            operator.clock.at += timedelta(seconds=6)  # everything is read in each round
+            operator.kafka.arrive()
+        assert operator.state_of("later") == "Succeeded"
+        assert operator.on_broker_2
+        assert operator.drained["status"] == "True"
+
+    async def test_what_goes_elsewhere_does_not_wait(self):
+        operator = await self.filled(topics={"include": ["u"]}, brokers={"include": [2]}, replicationFactor=1)
+        operator.apply_another("elsewhere", throttle=FAST, topics={"include": ["t"]}, brokers={"include": [4, 5, 6]})
+        noted = operator.engine._rounds._drained
+
+        async def held(*_):
+            return {BrokerId(2)}
+
+        noted.before_filling = held
+        await operator.until_true(lambda: operator.state_of("elsewhere") == "Succeeded")
+        assert operator.on_broker_2 == 0
+
+    async def test_a_list_waits_once_a_minute(self):
+        """Others may drain the broker anew in each round."""
+        operator = await self.filled()
+        drained, held = operator.engine._rounds._drained, []
+        ask = drained.before_filling
+
+        async def asked(running, orders, cluster):
+            for rebalance in drained._drained:
+                rebalance.assessment = replace(rebalance.assessment, drain=None)
+            held.append(await ask(running, orders, cluster))
+            return held[-1]
+
+        drained.before_filling = asked
+        await operator.until_true(lambda: operator.on_broker_2)
+        assert held.count({BrokerId(2)}) == 1
+
+
+async def test_calls_between_log_dirs_do_not_hold_up_a_proof():
+    """They put no replica on another broker, and a broker that does not answer is asked again and again."""
+    operator = Older()
+    operator.apply_another(brokers={"decommission": [2]}, throttle=FAST)
+    await operator.round()
+    mine = operator.engine._rounds
+    operator.apply(topics={"include": ["none"]}, throttle=FAST)
+    await operator.round()
+    other, new = (next(r for r in mine.rebalances.values() if r.desired.metadata.name == n) for n in ("r", "new"))
+    mine._lifecycle.note_unanswered(other, between_log_dirs=True)
+    assert not mine._drained.may_be_filled_late(new, mine.rebalances.values())
+    mine._lifecycle.note_unanswered(other)
+    assert mine._drained.may_be_filled_late(new, mine.rebalances.values())
 
 
 async def test_a_call_that_fills_it_while_it_is_proved_empty():

@@ -143,10 +143,10 @@ class LogDirCalls:
             with bound_contextvars(**rebalance.log_fields):
                 answers = await self._admin.alter_log_dirs(wanted)
         except Exception:
-            self._lifecycle.note_unanswered(rebalance)
+            self._lifecycle.note_unanswered(rebalance, between_log_dirs=True)
             raise
         if LogDirCode.UNKNOWN in answers.values():
-            self._lifecycle.note_unanswered(rebalance)
+            self._lifecycle.note_unanswered(rebalance, between_log_dirs=True)
         return answers
 
 

@@ -174,7 +174,9 @@ class RunRecords(Problems):
         memory = replace(rebalance.memory, cordons_done=frozenset(), expected_rates=None, empty_since=None)
         rebalance.memory = replace(memory, uncordoning_since=None, unseen_since=None)
 
-    def note_unanswered(self, rebalance: Rebalance, others: Collection[BrokerId] = ()) -> None:
+    def note_unanswered(
+        self, rebalance: Rebalance, others: Collection[BrokerId] = (), *, between_log_dirs: bool = False
+    ) -> None:
         """A call of the run has failed without an answer, or may have been sent by an earlier process.
 
         It may be in a live broker, or in one of ``others``: which ones were live for that process is not known.
@@ -182,13 +184,16 @@ class RunRecords(Problems):
         memory, now = rebalance.memory, self._clock.monotonic()
         earlier = memory.called if now - memory.failed_at < HUNG_SECONDS else frozenset[BrokerId]()
         called = earlier.union(self.live, others)
-        rebalance.memory = replace(memory, unanswered_at=now, failed_at=now, called=called)
+        of_lists = memory.list_unanswered_at if between_log_dirs else now
+        memory = replace(memory, unanswered_at=now, list_unanswered_at=of_lists, failed_at=now, called=called)
+        rebalance.memory = memory
 
     def note_live(self, rebalance: Rebalance) -> None:
         """The live brokers were read. One that hangs and has a call of the run may pass it on when it continues."""
         now = self._clock.monotonic()
-        if may_hang(rebalance.memory, self.live, now):
-            rebalance.memory = replace(rebalance.memory, unanswered_at=now)
+        if may_hang(memory := rebalance.memory, self.live, now):
+            of_lists = now if memory.list_unanswered_at > float("-inf") else memory.list_unanswered_at
+            rebalance.memory = replace(memory, unanswered_at=now, list_unanswered_at=of_lists)
 
     def late_call_possible(self, rebalance: Rebalance) -> bool:
         """Whether Kafka may still execute a call of the run that got no answer, or that an earlier process sent."""

@@ -14,7 +14,7 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.act.backoff import Backoff
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.act.turns import Turns
+from kafka_rebalance.reconcile.act.turns import STAGE_SECONDS, Turns
 from kafka_rebalance.reconcile.observe.observer import Observer
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
@@ -41,14 +41,16 @@ class StatusWrites:
         self._turns = turns
         self._backoff = Backoff[str](clock.monotonic)
 
-    def in_turn(self, stage: str, rebalances: Iterable[Rebalance]) -> Iterator[tuple[Rebalance, bool]]:
+    def in_turn(
+        self, stage: str, rebalances: Iterable[Rebalance], seconds: float = STAGE_SECONDS
+    ) -> Iterator[tuple[Rebalance, bool]]:
         """All of them, and whether there is still time in this stage to write the status."""
         self._backoff.forget_all_but(self._rebalances)
         failed, others = list[Rebalance](), list[Rebalance]()
         for rebalance in rebalances:
             (failed if self._backoff.has_failed(rebalance.uid) else others).append(rebalance)
-        yield from self._turns.marked(stage, others)
-        yield from self._turns.marked(f"{stage} again", failed, _AGAIN_SECONDS)
+        yield from self._turns.marked(stage, others, seconds)
+        yield from self._turns.marked(f"{stage} again", failed, min(seconds, _AGAIN_SECONDS))
 
     async def report_judged(self, rebalance: Rebalance, cluster: ClusterState, *, in_time: bool = True) -> None:
         """As ``report``, unless it was deleted since it was judged: what then goes back is not known yet."""

@@ -58,6 +58,11 @@ def late_call_possible(rebalance: RebalanceView, now: float) -> bool:
     return may_be_executed_late(rebalance.memory.unanswered_at, now)
 
 
+def late_list_possible(rebalance: RebalanceView, now: float) -> bool:
+    """As ``late_call_possible``, of the calls that may put a replica on another broker."""
+    return may_be_executed_late(rebalance.memory.list_unanswered_at, now)
+
+
 def has_come_to_rest(rebalance: RebalanceView, partitions: Mapping[TopicPartition, PartitionState], now: float) -> bool:
     """Whether a started run is at rest while its connection is refused, and this is not recorded yet.
 

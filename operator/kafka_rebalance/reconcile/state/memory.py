@@ -80,6 +80,8 @@ class Memory:
     After a restart, the time when the run was loaded: the earlier process may have ended before it got an answer.
     Later, while a broker may hang that has such a call.
     """
+    list_unanswered_at: float = float("-inf")
+    """As ``unanswered_at``, of calls that name brokers. Those between log dirs put no replica on another broker."""
     failed_at: float = float("-inf")
     """When a call last failed without an answer, whatever happened to the brokers since."""
     called: frozenset[BrokerId] = frozenset()
