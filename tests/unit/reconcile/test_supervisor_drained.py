@@ -37,3 +37,19 @@ async def test_is_unknown_without_the_connection(world):
     await world.until(lambda: world.state("a") == "Succeeded")
     world.gone(CONNECTIONS, "k", "prod")
     await world.until(lambda: said(world, "a") == ("Unknown", "DrainUnproved"))
+
+
+async def test_stays_while_the_connection_cannot_be_read(world):
+    """After a start it is not known yet whether the namespace is permitted. It may be corrected at any time."""
+    world.servers["kafka"] = Cordoning([1, 2, 3, 4], orders=[[1, 2, 3]] * 3 + [[1, 2, 4]])
+    world.connection(names=["a"])
+    world.create("a", kafka=REF, brokers={"decommission": [4]}, throttle={"unlimited": True})
+    world.see()
+    await world.until(lambda: world.runs.get("a") == "Succeeded")
+    await world.supervisor.stop()
+    world.begin()
+    world.kube.resources[CONNECTIONS, "k", "prod"]["spec"]["allowedNamespaces"] = 7
+    world.create("b", kafka=REF)
+    await world.supervisor.know(())
+    await world.until(lambda: world.state("b") == "ConnectionNotFound")
+    assert said(world, "a") == ("True", "Drained")

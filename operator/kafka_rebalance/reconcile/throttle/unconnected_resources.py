@@ -11,6 +11,7 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
+from kafka_rebalance.reconcile.act.permissions import PermissionUnknown
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.drained_brokers import taken_back
 from kafka_rebalance.reconcile.report.ready_state import ready_reason
@@ -66,7 +67,7 @@ class UnconnectedResources:
                 rebalances.pop(uid, None)
             elif not await self._lifecycle.ended(rebalance):
                 await self._resources.report(rebalance, ClusterState("", {}), {}, error)
-            elif error.reason in _OUT and taken_back(rebalance):
+            elif _is_out(error) and taken_back(rebalance):
                 await self._resources.report(rebalance, ClusterState("", {}), {})
             elif rebalance.desired.edited or not _says_the_end(rebalance):
                 # The new spec has ended too, or the status does not say that the run has ended: the operator was killed
@@ -90,6 +91,10 @@ class UnconnectedResources:
             log.warning("throttle %s: status not written: %s", throttle.name, failed.message)
         except Exception:
             log.exception("throttle %s: status not written", throttle.name)
+
+
+def _is_out(why: RebalanceError) -> bool:
+    return why.reason in _OUT and not isinstance(why, PermissionUnknown)
 
 
 def _says_the_end(rebalance: Rebalance) -> bool:
