@@ -1,8 +1,8 @@
 """Which brokers rebalances empty, and when a status that says so is not true any more.
 
-`Drained` is what an administrator goes by who stops a broker. So it is taken back before a rebalance sends replicas
-there, and also if a reading shows replicas that came otherwise: from another tool, or while the rebalance that has
-drained the broker was not known to the engine yet.
+Administrators stop a broker when `Drained` is True. So the condition becomes False before a rebalance sends replicas to
+the broker. It also becomes False if readings show replicas there that came from another tool, or from a rebalance while
+the engine did not know yet which one had drained the broker.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -143,8 +143,8 @@ def _says_filled(rebalance: RebalanceView) -> bool:
     return drain is not None and drain.empty is False
 
 
-def taken_back(rebalance: Rebalance) -> bool:
-    """Whether `Drained` was true of a rebalance that is not served any more; it is not known any more then."""
+def take_back_drained(rebalance: Rebalance) -> bool:
+    """Make `Drained` Unknown for a rebalance that is not served any more. Returns whether it was True."""
     if drained_at(rebalance) is None:
         return False
     leaving = frozenset(map(BrokerId, rebalance.desired.spec.brokers.decommission))

@@ -13,7 +13,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.permissions import PermissionUnknown
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.drained_brokers import taken_back
+from kafka_rebalance.reconcile.drained_brokers import take_back_drained
 from kafka_rebalance.reconcile.report.ready_state import ready_reason
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle, Throttles
@@ -67,7 +67,7 @@ class UnconnectedResources:
                 rebalances.pop(uid, None)
             elif not await self._lifecycle.ended(rebalance):
                 await self._resources.report(rebalance, ClusterState("", {}), {}, error)
-            elif _is_out(error) and taken_back(rebalance):
+            elif _is_out(error) and take_back_drained(rebalance):
                 await self._resources.report(rebalance, ClusterState("", {}), {})
             elif rebalance.desired.edited or not _says_the_end(rebalance):
                 # The new spec has ended too, or the status does not say that the run has ended: the operator was killed
