@@ -12,6 +12,7 @@ from tests.broken_rules.rules.old_answer_rules import OLD_ANSWER_RULES
 from tests.broken_rules.rules.ownership_rules import OWNERSHIP_RULES
 from tests.broken_rules.rules.planning_rules import PLANNING_RULES
 from tests.broken_rules.rules.reconcile_rules import RECONCILE_RULES
+from tests.broken_rules.rules.rest_rules import REST_RULES
 from tests.broken_rules.rules.review_rules import REVIEW_RULES
 
 RULES: tuple[BrokenRule, ...] = (
@@ -23,6 +24,7 @@ RULES: tuple[BrokenRule, ...] = (
     *REVIEW_RULES,
     *LOG_DIR_RULES,
     *OWNERSHIP_RULES,
+    *REST_RULES,
     *INTERFACE_RULES,
     *INLINE_RULES,
     *COMMAND_RULES,
