@@ -6,8 +6,10 @@ the record replaces the annotation.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -17,7 +19,7 @@ from kafka_rebalance.kube.blobs import KIND_LABEL, PREFIX, config_map, object_na
 from kafka_rebalance.kube.objects import Json, KubeObjects
 from kafka_rebalance.kube.ordered_writes import OrderedWrites
 from kafka_rebalance.kube.shared_reading import SharedReading
-from kafka_rebalance.model.ownership import Binding
+from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.reasons import Reason
 
 _BINDING = TypeAdapter(Binding)
@@ -34,7 +36,7 @@ class BindingStore:
     def __init__(self, kube: KubeObjects) -> None:
         self._kube = kube
         self._writes = OrderedWrites(kube)
-        self._one_at_a_time = asyncio.Lock()
+        self._locks: WeakValueDictionary[str | Owner, asyncio.Lock] = WeakValueDictionary()
         self._all = SharedReading(self.load_unshared)
 
     async def load(self, cluster_id: str) -> Binding | None:
@@ -62,12 +64,12 @@ class BindingStore:
 
         ``most``: Refused("InlineConnectionRefused") if the owner has this number of other clusters.
         """
-        async with self._one_at_a_time:
+        async with self._turn(binding, most):
             await self._put(binding, most)
 
     async def replaces(self, before: Binding | None, after: Binding, *, most: int | None = None) -> bool:
         """As ``save``, unless something else than ``before`` is on record by now; whether it was written."""
-        async with self._one_at_a_time:
+        async with self._turn(after, most):
             if await self.load(after.cluster_id) != before:
                 return False
             await self._put(after, most)
@@ -80,13 +82,29 @@ class BindingStore:
 
     async def delete(self, cluster_id: str) -> None:
         """No error if there is none. Conflict if it was written since it was read, as by a new owner."""
-        async with self._one_at_a_time:
+        async with self._lock(cluster_id):
             await self._writes.delete(object_name(_KIND, cluster_id))
 
     def how_to_confirm(self, cluster_id: str, servers: Iterable[str]) -> str:
         """The command that confirms these bootstrap servers, for messages."""
         name, value = object_name(_KIND, cluster_id), ",".join(sorted(servers))
         return f"kubectl annotate -n {self._kube.namespace} configmap/{name} --overwrite {_CONFIRMED}={value}"
+
+    @asynccontextmanager
+    async def _turn(self, binding: Binding, most: int | None) -> AsyncIterator[None]:
+        """The turn to write the binding: one write at a time for each cluster, and for each owner whose clusters count.
+
+        What has to be counted takes a list of all bindings. Other owners do not wait for it.
+        """
+        async with AsyncExitStack() as held:
+            if most is not None:
+                await held.enter_async_context(self._lock(binding.owner))
+            await held.enter_async_context(self._lock(binding.cluster_id))
+            yield
+
+    def _lock(self, key: str | Owner) -> asyncio.Lock:
+        """Forgotten when nobody has it or waits for it."""
+        return self._locks.setdefault(key, asyncio.Lock())
 
     async def _put(self, binding: Binding, most: int | None) -> None:
         name = object_name(_KIND, binding.cluster_id)

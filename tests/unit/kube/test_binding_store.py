@@ -18,11 +18,12 @@ class Counting(KubeInMemory):
 
     def __init__(self):
         super().__init__()
-        self.lists, self.may_end = 0, asyncio.Event()
+        self.lists, self.began, self.may_end = 0, asyncio.Event(), asyncio.Event()
 
     async def list_config_maps(self, labels):
         assert labels == {KIND_LABEL: "binding"}
         self.lists += 1
+        self.began.set()
         await self.may_end.wait()
         return await super().list_config_maps(labels)
 
@@ -50,6 +51,45 @@ async def test_the_limit_counts_what_was_saved_at_the_same_time():
     refused = [error for error in await asyncio.gather(*saving, return_exceptions=True) if error is not None]
     assert [type(error) for error in refused] == [Refused] * 3
     assert len(await store.load_all()) == 2
+
+
+async def test_no_other_owner_waits_for_the_list_of_one_whose_clusters_are_counted():
+    """Lists take a fifth of the time at most, so twenty new inline clusters may wait for half a minute."""
+    kube = Counting()
+    store = BindingStore(kube)
+    counted = asyncio.create_task(store.save(Binding("c-1", Owner("a")), most=2))
+    await kube.began.wait()
+    others = Binding("c-2", Owner("b", "prod"))
+    async with asyncio.timeout(10):
+        await store.save(others)
+        assert await store.replaces(others, Binding("c-2", Owner("b", "other")))
+        await store.delete("c-2")
+    assert not counted.done()
+    kube.may_end.set()
+    await counted
+    assert [binding.cluster_id for binding in await store.load_all()] == ["c-1"]
+
+
+@pytest.mark.parametrize("write", ["save", "replaces", "delete"])
+async def test_two_writes_for_one_cluster_follow_each_other(write):
+    kube = Counting()
+    store = BindingStore(kube)
+    first = asyncio.create_task(store.save(Binding("c", Owner("a")), most=2))
+    await kube.began.wait()
+    after = Binding("c", Owner("b", "prod"))
+    writes = {
+        "save": lambda: store.save(after),
+        "replaces": lambda: store.replaces(None, after),
+        "delete": lambda: store.delete("c"),
+    }
+    second = asyncio.create_task(writes[write]())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not second.done()
+    kube.may_end.set()
+    await asyncio.gather(first, second)
+    written = await store.load("c")
+    assert written == {"save": after, "replaces": Binding("c", Owner("a")), "delete": None}[write]
 
 
 @pytest.mark.parametrize(("most", "in_loop"), [(3, True), (2, False)])
