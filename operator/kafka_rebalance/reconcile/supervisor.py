@@ -232,7 +232,7 @@ class Supervisor:
             self.seen(plural, body, deleted=False)
             await asyncio.sleep(0)  # thousands take seconds
         self._all_known.set()
-        await self._engines.end_bindings()
+        self._engines.end_bindings_soon()  # a list of all runs for each: nothing is seen until this returns
 
     async def start(self) -> None:
         """Before anything is seen: clean up, and start the background work. ``know`` has to follow."""

@@ -6,6 +6,8 @@ import itertools
 import pytest
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
+from kafka_rebalance.kube.binding_store import BindingStore
+from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.reconcile.supervisor import Supervisor
 
 
@@ -82,3 +84,20 @@ async def test_an_invalid_expression_is_reported(world):
     await world.supervisor.know(())
     await world.until(lambda: world.state("a") == "InvalidSpec")
     assert world.ready("a")[1].startswith("spec.topics.include[1]: is not a valid RE2 regular expression: pattern too")
+
+
+async def test_the_end_of_bindings_that_nothing_names_holds_up_nothing(world, monkeypatch):
+    """Each takes a list of all runs, and nothing is seen before the start is over: no edit, no freeze, no deletion."""
+    lists, answers = world.kube.list_config_maps, asyncio.Event()
+
+    async def slow(labels):
+        if "run" in labels.values():
+            await answers.wait()
+        return await lists(labels)
+
+    await BindingStore(world.kube).save(Binding("gone", Owner("former")))
+    monkeypatch.setattr(world.kube, "list_config_maps", slow)
+    async with asyncio.timeout(10):
+        await world.supervisor.know(())
+    answers.set()
+    await world.until(lambda: world.binding is None)
