@@ -57,7 +57,8 @@ contract-all: servers  ## by hand: record each supported Kafka version, one afte
 soak-property: install  ## run the property tests with twenty times as many random examples, and recompute the recorded optima
 	@$(PYTHON) -m pytest tests/property --hypothesis-profile soak --numprocesses 2
 
-soak-short: install  ## simulate 2,000 seeds of each kind: usual, log dirs, more faults, overlapping; more than half an hour of CPU
+soak-short: install  ## simulate 2,000 seeds of each kind: usual, log dirs, more faults, overlapping, and those that have failed once; more than half an hour of CPU
+	@$(PYTHON) -m pytest tests/simulation -m campaign --numprocesses 2
 	@$(PYTHON) -m tests.simulation 0-1999
 	@$(PYTHON) -m tests.simulation 0-1999 --log-dirs
 	@$(PYTHON) -m tests.simulation 0-1999 --more-faults

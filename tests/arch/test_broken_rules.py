@@ -25,11 +25,16 @@ class TestEachRule:
             path, *names = test.split("::")
             assert path.startswith(("tests/", "e2e/test_")), test
             node = ast.parse((ROOT / path).read_text())
+            assert not any("campaign" in ast.unparse(mark) for mark in node.body if _is_pytestmark(mark)), test
             for name in names:
                 node = next((inner for inner in node.body if getattr(inner, "name", None) == name), None)
                 assert node is not None, f"{test}: there is no {name}"
                 assert not any("campaign" in ast.unparse(mark) for mark in node.decorator_list), test
             assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef), f"{test} is no single test"
+
+
+def _is_pytestmark(statement):
+    return isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "pytestmark"
 
 
 def test_every_layer_has_a_rule():

@@ -100,6 +100,7 @@ def test_no_rule_is_broken(kind, first):
     no_failure(f"{first}-{min(first + AT_ONCE, SEEDS[kind]) - 1}", kind)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("kind", "seeds"),
     [
