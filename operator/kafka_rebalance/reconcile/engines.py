@@ -23,7 +23,7 @@ from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.claimed_server import Claimed
 from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
-from kafka_rebalance.reconcile.act.cluster_work import Unfinished, Work
+from kafka_rebalance.reconcile.act.cluster_work import Unfinished
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.started_runs import Started, started_here
 from kafka_rebalance.reconcile.claim_checks import check_nothing_left, check_same_object, check_unfinished, uid_of
@@ -204,8 +204,7 @@ class Engines:
                 if binding.cluster_id not in self._running:
                     named = partial(self._book.names_for, binding.cluster_id)
                     if await self._owners.end_unless(binding.cluster_id, named):
-                        work = str(Work((), throttled=True))
-                        found.append(Unfinished(binding, work, self._owners.without_us(binding)))
+                        found.append(self._owners.unfinished(binding))
         return found
 
     async def keep_remembering(self) -> None:

@@ -1,8 +1,8 @@
 """Restores throttles and cordons in Kafka clusters that no resource names any more.
 
-The engine of a cluster runs until none of them are left there. If the operator is restarted before, only the records
-are left: the throttle ledger, and the connection in the binding of the cluster. Until this work is done no other
-namespace can own the cluster.
+The engine of a cluster runs until none of them are left there; its client renews its credentials by the connection in
+the binding of the cluster (``owner_clients``). If the operator is restarted before, only the records are left: the
+throttle ledger, and this connection. Until this work is done no other namespace can own the cluster.
 """
 
 import asyncio
@@ -89,19 +89,9 @@ class UnfinishedWork:
             return None
 
     def _warn(self, unfinished: Unfinished, connection: NamedConnection | None) -> None:
-        binding = unfinished.binding
-        looks = self._looks.get(binding.cluster_id, 0)
-        self._looks[binding.cluster_id] = looks + 1
+        cluster_id = unfinished.binding.cluster_id
+        looks = self._looks.get(cluster_id, 0)
+        self._looks[cluster_id] = looks + 1
         if looks % _WARN_EVERY_LOOKS:
             return
-        if connection is None:
-            then = "how to connect is not on record, so a resource has to name the cluster again"
-        else:
-            then = f"the operator connects as {binding.owner} did last, with the same Secrets, and restores them"
-        log.warning(
-            "cluster %s: %s, and no resource names it any more: %s. If that is not possible any more, %s",
-            binding.cluster_id,
-            unfinished.work,
-            then,
-            unfinished.way_out,
-        )
+        log.warning("%s", unfinished.not_on_record if connection is None else unfinished.on_record)

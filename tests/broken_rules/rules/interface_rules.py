@@ -124,6 +124,27 @@ INTERFACE_RULES = (
         ),
     ),
     BrokenRule(
+        "renewed-by-the-secret-on-record",
+        "A running engine that nothing names renews its credentials only with the Secrets on record.",
+        "reconcile/owner_clients.py",
+        "self._resolved(kafka, owner, unfinished.binding.secrets)",
+        "self._resolved(kafka, owner, None)",
+        (
+            "tests/unit/reconcile/test_supervisor_left_credentials.py::TestNothingNamesIt::test_one_that_was_created_again_is_not",
+        ),
+    ),
+    BrokenRule(
+        "renewed-to-end-work",
+        "The connection on record is not used while a rebalance goes on in the engine, or its KafkaConnection exists.",
+        "reconcile/owner_clients.py",
+        "if found or any(_in_use(cluster_id, owner, connection) for connection in self._book):",
+        "if found:",
+        (
+            "tests/unit/reconcile/test_supervisor_left_credentials.py::TestAnotherConnectionIsNamed::test_of_the_same_namespace_that_does_not_connect",
+            "tests/unit/reconcile/test_supervisor_left_credentials.py::TestAnotherConnectionIsNamed::test_a_kafka_connection_that_was_created_again",
+        ),
+    ),
+    BrokenRule(
         "plaintext-password",
         "A password or token is sent without TLS only if the resource allows it explicitly.",
         "api/connection.py",

@@ -95,8 +95,8 @@ LOAD_MODEL_RULES = (
         "sample-of-another-cluster",
         "Brokers that claim another cluster id than that on record put nothing into a lake by spec.sampling.",
         "reconcile/owner_clients.py",
-        "admin = self.lasting(connection, settings, cluster_id, self.connect(settings, connection.owner))",
-        "admin = self.connect(settings, connection.owner)",
+        "admin = self._following(connection, settings, cluster_id, connected, current)",
+        "admin = connected",
         ("tests/unit/reconcile/test_connection_samplers.py::TestClaims::test_brokers_that_answer_as_another_cluster",),
     ),
     BrokenRule(

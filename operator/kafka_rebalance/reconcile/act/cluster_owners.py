@@ -21,7 +21,7 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.claim_refusals import ClaimRefusals, held
 from kafka_rebalance.reconcile.act.claimed_server import Claimed
 from kafka_rebalance.reconcile.act.cluster_ledgers import ClusterLedgers
-from kafka_rebalance.reconcile.act.cluster_work import Work
+from kafka_rebalance.reconcile.act.cluster_work import Unfinished, Work
 from kafka_rebalance.reconcile.act.doubtful_runs import doubt_runs, doubt_runs_again
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.retention import abandoned
@@ -225,6 +225,17 @@ class ClusterOwners:
             await self._bindings.delete(cluster_id)
             log.info("cluster %s: no longer bound to %s", cluster_id, binding.owner)
         return work.throttled
+
+    async def left_by(self, owner: Owner, cluster_id: str) -> Unfinished | None:
+        """The throttles or cordons of ours in the owner's cluster; None: there are none, or another owner has it."""
+        binding = await self._bindings.load(cluster_id)
+        if binding is None or binding.owner != owner or not await self._ledgers.throttled(cluster_id):
+            return None
+        return self.unfinished(binding)
+
+    def unfinished(self, binding: Binding) -> Unfinished:
+        """That throttles or cordons of ours are in this cluster, and what can be done."""
+        return Unfinished(binding, str(Work((), throttled=True)), self._refusals.without_us(binding))
 
     def without_us(self, binding: Binding) -> str:
         """The advice for a cluster that the operator cannot reach any more."""

@@ -39,8 +39,26 @@ class Work:
 
 
 class Unfinished(NamedTuple):
-    """Work that is left in a cluster without an engine. ``way_out``: advice if the cluster cannot be reached."""
+    """Work that is left in a cluster that nothing names. ``way_out``: advice if the cluster cannot be reached."""
 
     binding: Binding
     work: str
     way_out: str
+
+    @property
+    def on_record(self) -> str:
+        """For the log, if the connection on record is used."""
+        return self._said(
+            f"the operator connects as {self.binding.owner} did last, with the same Secrets, and restores them"
+        )
+
+    @property
+    def not_on_record(self) -> str:
+        """For the log, if no connection is on record, or it cannot be read."""
+        return self._said("how to connect is not on record, so a resource has to name the cluster again")
+
+    def _said(self, then: str) -> str:
+        return (
+            f"cluster {self.binding.cluster_id}: {self.work}, and no resource names it any more: {then}. If that is "
+            f"not possible any more, {self.way_out}"
+        )
