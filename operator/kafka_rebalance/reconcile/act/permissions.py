@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class PermissionUnknown(Transient):
-    """The labels of a namespace or the KafkaConnection have not been read yet.
+    """The labels of a namespace or the KafkaConnection have not been read yet, or may not be read any more.
 
     The namespace begins nothing, and what it has begun does not end.
     """
@@ -68,11 +68,16 @@ class Permissions:
         )
 
     async def _labels_of(self, namespace: str) -> Mapping[str, str] | PermissionUnknown:
-        """The current permissions; if the API server does not answer, the previous ones, if there are any."""
+        """The current labels; if the API server does not answer, the previous ones, if there are any.
+
+        They do not count any more if the API server refuses to show them: until it does again, a change is not seen.
+        """
         try:
             self._labels[namespace] = await self._kube.namespace_labels(namespace)
         except RebalanceError as error:
             log.warning("labels of namespace %s not read: %s", namespace, error.message)
+            if not isinstance(error, Transient):
+                self._labels.pop(namespace, None)
             if namespace not in self._labels:
                 return PermissionUnknown(error.reason, f"labels of namespace {namespace} not read: {error.message}")
         return self._labels[namespace]

@@ -4,6 +4,7 @@ from tests.fakes.shared_clusters import REF
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
 from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile import unfinished_work
 
@@ -95,3 +96,63 @@ async def test_nothing_begins_while_labels_are_unread(world, monkeypatch):
     world.kube.labels["a"] = {"kafka": "prod"}
     monkeypatch.setattr(world.kube, "namespace_labels", read)
     await world.until(lambda: world.state("a") == "Succeeded")
+
+
+class TestWhileTheOperatorRuns:
+    """The labels of the namespace were read before, and permit it."""
+
+    async def permitted(self, world, monkeypatch, error):
+        """From now on, the labels cannot be read for this reason."""
+        world.kube.labels["a"] = {"kafka": "prod"}
+        world.connection(selector={"matchLabels": {"kafka": "prod"}})
+        world.create("a", kafka=REF, topics={"include": ["none"]})
+        world.see("a")
+        await world.until(lambda: world.state("a") == "NothingToDo")
+        asked = []
+
+        async def labels(namespace):
+            asked.append(namespace)
+            raise error
+
+        monkeypatch.setattr(world.kube, "namespace_labels", labels)
+        await world.until(lambda: asked)
+
+    async def test_the_right_to_read_them_is_removed(self, world, monkeypatch):
+        """The permission may have ended since, so nothing begins until they can be read again."""
+        read = world.kube.namespace_labels
+        await self.permitted(world, monkeypatch, Forbidden("may not read namespaces"))
+        await world.until(lambda: world.supervisor.connection_of("u-2").refusals)
+        world.edit(REBALANCES, "a", "r", topics={"include": ["orders"]}, brokers={"decommission": [1]})
+        await world.until(lambda: world.state("a") == "ApiServerForbidden")
+        assert "labels of namespace a not read" in world.ready("a")[1]
+        assert not world.real.altered
+        monkeypatch.setattr(world.kube, "namespace_labels", read)
+        await world.until(lambda: world.state("a") == "Succeeded")
+
+    async def test_the_api_server_does_not_answer(self, world, monkeypatch):
+        """The last answer counts."""
+        await self.permitted(world, monkeypatch, Transient("ApiServerBusy", "retry later"))
+        world.edit(REBALANCES, "a", "r", topics={"include": ["orders"]}, brokers={"decommission": [1]})
+        await world.until(lambda: world.state("a") == "Succeeded")
+        assert not world.supervisor.connection_of("u-2").refusals
+
+    async def test_an_open_run_goes_on(self, world, monkeypatch):
+        """What has begun does not end because the right was removed."""
+        read = world.kube.namespace_labels
+        world.kube.labels["a"] = {"kafka": "prod"}
+        world.connection(selector={"matchLabels": {"kafka": "prod"}})
+        await world.draining(kafka=REF)
+
+        async def labels(_namespace):
+            raise Forbidden("may not read namespaces")
+
+        monkeypatch.setattr(world.kube, "namespace_labels", labels)
+        await world.until(lambda: world.supervisor.connection_of("u-2").refusals)
+        looks = iter(range(LOOKS))
+        await world.until(lambda: next(looks, None) is None)
+        assert world.runs == {"a": None}
+        assert world.real.flying
+        monkeypatch.setattr(world.kube, "namespace_labels", read)
+        world.real.arrive()
+        world.real.slow = set()
+        await world.until(lambda: world.state("a") == "Succeeded")
