@@ -23,7 +23,7 @@ from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Plan
 from kafka_rebalance.model.topology import ClusterState, TopicPartition
 from kafka_rebalance.reconcile.decide.throttle_claims import log_dir_rate_of
-from kafka_rebalance.reconcile.report.ready_state import waiting_summary
+from kafka_rebalance.reconcile.report.ready_state import throttle_trouble, waiting_summary
 from kafka_rebalance.reconcile.state.assessment import Advance, ExpectedDuration
 from kafka_rebalance.reconcile.state.judgement import Statuses
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
@@ -100,7 +100,9 @@ def _stalled(rebalance: RebalanceView, pace: Pace | None, now: float) -> str:
     if pace is None or assessment.finished or now - pace.advanced_at < timeout:
         return ""
     flying = ", ".join(str(tp) for tp in sorted(assessment.judgement.since)[:5])
-    waits = waiting_summary(assessment) or flying or _unanswered(assessment.statuses)
+    # Without its throttle nothing is sent, so Kafka is not the cause.
+    causes = filter(None, (waiting_summary(assessment) or flying, throttle_trouble(assessment.throttle)))
+    waits = "; ".join(causes) or _unanswered(assessment.statuses)
     return f"nothing has advanced for more than {format_duration(timeout)}: {waits}"
 
 

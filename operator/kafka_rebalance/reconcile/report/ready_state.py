@@ -18,7 +18,7 @@ from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import already_done, wants_plan
 from kafka_rebalance.reconcile.decide.teardown import MOST_TAKEN_OVER
 from kafka_rebalance.reconcile.report.throttle_report import NOT_ALLOWED_ADVICE, REFUSED_ADVICE
-from kafka_rebalance.reconcile.state.assessment import Assessment, Replanning, RollbackBarrier
+from kafka_rebalance.reconcile.state.assessment import Assessment, Replanning, RollbackBarrier, ThrottleFindings
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.units import format_bytes
@@ -56,8 +56,7 @@ def ready_of(rebalance: RebalanceView, problem: RebalanceError | None) -> tuple[
     if advance.stalled:
         return _problem(Reason.STALLED, advance.stalled)
     # Trouble with the throttle stays visible beside partitions that wait for something else.
-    trouble = throttle.refused or throttle.not_allowed or throttle.trouble
-    waits = "; ".join(filter(None, (waiting_summary(assessment), trouble)))
+    waits = "; ".join(filter(None, (waiting_summary(assessment), throttle_trouble(throttle))))
     if desired.deleting:
         return _state_of_teardown(rebalance, waits)
     if assessment.replanning is not None:
@@ -95,6 +94,11 @@ def _problem(reason: str, message: str) -> tuple[ReadySummary, str, str]:
 def ready_reason(status: ResourceStatus) -> tuple[str, str] | None:
     """Reason and message of Ready: the state."""
     return next(((c.reason, c.message) for c in status.conditions if c.type == ConditionType.READY), None)
+
+
+def throttle_trouble(throttle: ThrottleFindings) -> str:
+    """Why the throttle is not in place; empty if it is, or nothing is throttled."""
+    return throttle.refused or throttle.not_allowed or throttle.trouble
 
 
 def waiting_summary(assessment: Assessment) -> str:

@@ -1,5 +1,6 @@
 """What is reported of a rebalance that makes no progress, or never can."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -21,6 +22,7 @@ NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 TP = TopicPartition("orders", 0)
 BROKERS = {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3)}
 FLYING = PartitionStatus(MovePhase.IN_FLIGHT, started=True)
+WAITING = PartitionStatus(MovePhase.WAITING, "NoLeader", "no leader")
 READY = PartitionStatus(MovePhase.READY, call=Alter(replicas_of(1, 2, 3), until_in_sync=replicas_of(3)))
 
 
@@ -90,6 +92,35 @@ class TestUnanswered:
         mine = rebalance(status=status, stallTimeout="30s")
         advanced(mine, adding=False)
         assert f"{asked}, one of 1" in advanced(mine, adding=False, now=31.0).stalled
+
+
+class TestThrottle:
+    """The operator itself starts no copy while its throttle is not in place, so Kafka is not asked."""
+
+    LOWER = "broker 3 already has a replication throttle of 5 B/s"
+
+    def with_trouble(self, mine, kind="refused"):
+        return found(mine, throttle=replace(mine.assessment.throttle, **{kind: self.LOWER}))
+
+    @pytest.mark.parametrize("kind", ["refused", "not_allowed", "trouble"])
+    def test_its_trouble_is_the_cause(self, kind):
+        """A rollback of which nothing is in flight, for instance."""
+        mine = self.with_trouble(rebalance(status=READY, stallTimeout="30s"), kind)
+        advanced(mine, adding=False)
+        assert advanced(mine, adding=False, now=31.0).stalled == f"nothing has advanced for more than 30s: {self.LOWER}"
+
+    def test_beside_what_is_in_flight(self):
+        """Both may be the cause."""
+        mine = self.with_trouble(found(rebalance(stallTimeout="30s"), since={TP: NOON}))
+        advanced(mine)
+        assert advanced(mine, now=31.0).stalled.endswith(f": orders-0; {self.LOWER}")
+
+    def test_not_that_of_another_cause(self):
+        """Partitions that wait are named first."""
+        mine = self.with_trouble(rebalance(status=WAITING, stallTimeout="30s"))
+        advanced(mine, adding=False)
+        said = advanced(mine, adding=False, now=31.0).stalled
+        assert said.endswith(f"NoLeader (1, e.g. orders-0: no leader); {self.LOWER}")
 
 
 class TestTooSlow:
