@@ -194,7 +194,7 @@ def _read_whatever_is_stored() -> None:
             return await asyncio.to_thread(read_object_json, await response.read(), without_ballast)
 
     def event(text: str) -> Any:
-        found = read_object_json(text.encode())
+        found = read_object_json(text.encode(), without_ballast)
         return {**found, "object": without_ballast(found["object"])}
 
     api.get = get

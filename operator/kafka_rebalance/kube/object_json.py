@@ -6,7 +6,8 @@ anything is parsed, without a step in Python for each of their 300,000 brackets.
 nested so deeply, and one such object would make its whole list unreadable; so what is nested too deeply anywhere else
 is cut off too. Fields that the operator reads have less than a tenth of that depth.
 
-The API server also accepts more than 1 MB of labels for each object, which take 18 MiB as Python values. So the items
+The API server also accepts more than 1 MB of labels, owner references or finalizers for each object, which take 18 MiB
+as Python values. Of what the operator watches, labels and owner references are cut off in the same way, and the items
 of a list are parsed one after the other, and only what is needed of each is kept. Pure.
 """
 
@@ -26,8 +27,11 @@ MAX_DEPTH = 100
 
 _Keys = dict[bytes, "_Keys"]
 _METADATA: _Keys = {b'"metadata"': {b'"managedFields"': {}}}
+_WATCHED: _Keys = {b'"metadata"': {b'"managedFields"': {}, b'"labels"': {}, b'"ownerReferences"': {}}}
 _CUT_OFF: _Keys = {**_METADATA, b'"object"': _METADATA}
-"""The keys that lead to managed fields: in an object, and in an event about one."""
+"""The keys that lead to what is cut off: in an object, and in an event about one."""
+_CUT_OFF_WATCHED: _Keys = {**_WATCHED, b'"object"': _WATCHED}
+"""The same if the caller keeps only what ``without_ballast`` leaves."""
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
@@ -57,13 +61,15 @@ def read_object_json(data: bytes, kept: Callable[[Any], Any] | None = None) -> A
 
     An object, the object of an event and, with ``kept``, the items of a list are read without their managed fields.
 
-    ``kept``: what to keep of each item, if it is a list of objects.
+    ``kept``: what to keep of each item, if it is a list of objects. It must drop what ``without_ballast`` drops: labels
+    and owner references are not read, and neither are those of the object of an event.
     """
+    cut_off = _CUT_OFF if kept is None else _CUT_OFF_WATCHED
     before = None if kept is None else _BEFORE_ITEMS.match(data)
     if kept is None or before is None:
         object_begin = _FIRST.match(data)
         if object_begin is not None:
-            text, end = _without_managed_fields(data, object_begin.end())
+            text, end = _without(cut_off, data, object_begin.end())
             data = text + data[end:]
         answer = _read(data)
         if kept is not None and isinstance(answer, dict) and isinstance(answer.get("items"), list):
@@ -72,7 +78,7 @@ def read_object_json(data: bytes, kept: Callable[[Any], Any] | None = None) -> A
     items: list[Any] = []
     end = before.end()
     while (begin := (_NEXT if items else _FIRST).match(data, end)) is not None:
-        text, end = _without_managed_fields(data, begin.end())
+        text, end = _without(cut_off, data, begin.end())
         items.append(kept(_read(text)))
     answer = _read(data[: before.end()] + data[end:])
     if answer["items"]:
@@ -92,10 +98,10 @@ def without_ballast(body: Any) -> Any:
     return {**body, "metadata": metadata}
 
 
-def _without_managed_fields(data: bytes, begin: int) -> tuple[bytes, int]:
+def _without(cut_off: _Keys, data: bytes, begin: int) -> tuple[bytes, int]:
     """The JSON of the object that begins here, and where it ends in ``data``. ValueError if it does not."""
     parts, kept_from, cuts = [], begin, list[tuple[int, int]]()
-    end = _end_of_object(data, begin, _CUT_OFF, cuts)
+    end = _end_of_object(data, begin, cut_off, cuts)
     for cut_from, cut_to in cuts:
         parts.append(data[kept_from:cut_from])
         kept_from = cut_to

@@ -201,6 +201,26 @@ def test_without_ballast():
     assert without_ballast([1]) == [1]
 
 
+@pytest.mark.parametrize("event", [True, False])
+def test_ballast_is_cut_off_before_it_is_parsed(monkeypatch, event):
+    """An object may have more than 1 MB of labels or of owner references, and be changed again and again."""
+    parsed, parse = [], object_json.from_json
+    monkeypatch.setattr(object_json, "from_json", lambda data: parsed.append(len(data)) or parse(data))
+    owners = [{"apiVersion": "v1", "kind": "ConfigMap", "name": '"]}', "uid": str(n)} for n in range(10_000)]
+    labels = {f"l{number}": "" for number in range(100_000)}
+    spec = {"labels": {"a": "b"}, "ownerReferences": [1]}
+    metadata = {"annotations": {"labels": "x"}, "labels": labels, "name": "r", "ownerReferences": owners}
+    body = {"metadata": metadata, "spec": spec}
+    document = {"type": "MODIFIED", "object": body} if event else {"apiVersion": "v1", "items": [body], "kind": "L"}
+    text = json.dumps(document, separators=(",", ":")).encode()
+    found = read_object_json(text, without_ballast)
+    kept = found["object"] if event else found["items"][0]
+    assert without_ballast(kept) == {"metadata": {"annotations": {}, "name": "r"}, "spec": spec}
+    assert max(parsed) < 1000
+    whole = read_object_json(text)
+    assert (whole["object"] if event else whole["items"][0]) == body
+
+
 def test_few_finalizers_are_kept():
     """An object may have 170,000, which take 14 MiB. Ours is the last one."""
     names = [f"example.com/{number}" for number in range(1000)]
