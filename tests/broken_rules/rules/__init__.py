@@ -10,6 +10,7 @@ from tests.broken_rules.rules.load_model_rules import LOAD_MODEL_RULES
 from tests.broken_rules.rules.log_dir_rules import LOG_DIR_RULES
 from tests.broken_rules.rules.old_answer_rules import OLD_ANSWER_RULES
 from tests.broken_rules.rules.ownership_rules import OWNERSHIP_RULES
+from tests.broken_rules.rules.plan_memory_rules import PLAN_MEMORY_RULES
 from tests.broken_rules.rules.planning_rules import PLANNING_RULES
 from tests.broken_rules.rules.reconcile_rules import RECONCILE_RULES
 from tests.broken_rules.rules.rest_rules import REST_RULES
@@ -27,6 +28,7 @@ RULES: tuple[BrokenRule, ...] = (
     *REST_RULES,
     *INTERFACE_RULES,
     *INLINE_RULES,
+    *PLAN_MEMORY_RULES,
     *COMMAND_RULES,
     *LOAD_MODEL_RULES,
 )

@@ -31,7 +31,7 @@ from kafka_rebalance.planning.problem.request import PlanRequest
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.runs.container_memory import free_bytes
 from kafka_rebalance.reconcile.runs.log_dir_search import DirAnswer, DirQuestion, answers_to, size_of
-from kafka_rebalance.reconcile.runs.plan_memory import PlanMemory
+from kafka_rebalance.reconcile.runs.plan_memory import PlanGrant, PlanMemory
 from kafka_rebalance.reconcile.runs.plan_transport import (
     read_answer,
     read_dir_answers,
@@ -127,17 +127,17 @@ async def _answer_of_process(
     async with turns.process():
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
-                return await _asked(kind, question, what, most, "for an inline connection")
+                return await _asked(kind, question, what, PlanGrant(most), "for an inline connection")
         except TimeoutError:
             message = f"planning {what} took more than {_LONGEST_SECONDS:.0f} s"
             raise _failed(f"{message}, the limit for an inline connection") from None
 
 
 async def _answer_for_trusted(kind: str, question: Callable[[], bytes], what: str, namespace: str) -> bytes:
-    async with _memory.granted(namespace) as most:
+    async with _memory.granted(namespace) as grant:
         try:
             async with asyncio.timeout(_LONGEST_TRUSTED_SECONDS):
-                return await _asked(kind, question, what, most, "of what the container has left")
+                return await _asked(kind, question, what, grant, "of what the container has left")
         except TimeoutError:
             message = (
                 f"planning {what} took more than {_LONGEST_TRUSTED_SECONDS:.0f} s, the limit for a KafkaConnection: "
@@ -156,18 +156,16 @@ def _failed(message: str) -> Transient:
     return Transient(Reason.PLANNING_FAILED, message, retry_after=_RETRY_SECONDS)
 
 
-async def _asked(kind: str, question: Callable[[], bytes], what: str, most: int, why: str) -> bytes:
-    """The answer of a new process.
-
-    ``most``: memory limit in bytes in addition to the memory at its start; 0: no limit. ``why``: it has this one.
-    """
+async def _asked(kind: str, question: Callable[[], bytes], what: str, grant: PlanGrant, why: str) -> bytes:
+    """The answer of a new process. ``why``: it has the limit of this ``grant``."""
     data = await asyncio.to_thread(question)
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", __name__, str(most), kind),
+        *(sys.executable, "-P", "-m", __name__, str(grant.limit), kind),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,  # Ctrl-C at the terminal is only for the operator
     )
+    grant.pid = process.pid
     try:
         answer, _ = await process.communicate(data)
     finally:
@@ -175,9 +173,10 @@ async def _asked(kind: str, question: Callable[[], bytes], what: str, most: int,
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+        grant.pid = None
     if process.returncode:
         how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
-        limit = f" (the limit {why} is {most >> 20} MiB)" if most else ""
+        limit = f" (the limit {why} is {grant.limit >> 20} MiB)" if grant.limit else ""
         raise _failed(f"planning {what} ended with {how}: short of memory{limit}, or see the log above")
     return answer
 

@@ -1,8 +1,11 @@
-"""What is free in a container, with files as the kernel writes them."""
+"""What is free in a container, with files as the kernel writes them, and what a process uses of it."""
+
+import subprocess
+import sys
 
 import pytest
 
-from kafka_rebalance.reconcile.runs.container_memory import free_bytes
+from kafka_rebalance.reconcile.runs.container_memory import free_bytes, used_bytes
 
 
 def _files(root, contents):
@@ -27,3 +30,17 @@ def _files(root, contents):
 def test_caches_of_files_do_not_count(tmp_path, contents, free):
     """Both versions of cgroups; None without a limit."""
     assert free_bytes(str(_files(tmp_path, contents))) == free
+
+
+def test_what_a_process_uses():
+    """Files that it has mapped, and memory that it has only reserved, are not subtracted from what is free either."""
+    program = (
+        "import mmap; reserved = mmap.mmap(-1, 400 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+        "used = b'x' * (200 << 20); print(flush=True); input()"
+    )
+    with subprocess.Popen((sys.executable, "-c", program), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        assert 200 << 20 <= used_bytes(process.pid) < 300 << 20
+        process.kill()
+        process.wait()
+        assert used_bytes(process.pid) == 0

@@ -6,115 +6,196 @@ import pytest
 
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning.problem.request import PartitionInput, PlanRequest
-from kafka_rebalance.reconcile.runs import solving
+from kafka_rebalance.reconcile.runs import plan_memory, solving
 from kafka_rebalance.reconcile.runs.plan_memory import START_BYTES, PlanMemory
 
 MIB = 2**20
 START = START_BYTES // MIB
 LEAST = 256
+FOR_TWO = 704
+"""The figure of docs/security.md."""
 
 
 class Container:
-    """``free``: MiB, None: without a limit. ``planning``: the limits of the plans in MiB, by namespace."""
+    """``free``: MiB without what plans use, None: without a limit. ``used``: by the plans, in MiB, by namespace.
 
-    def __init__(self, free):
-        self.memory = PlanMemory(lambda: None if free is None else free * MIB, LEAST * MIB)
-        self.planning, self._ends, self._tasks = {}, {}, {}
+    ``planning``: the limits of the plans in MiB, by namespace.
+    """
+
+    def __init__(self, free, monkeypatch):
+        self.free = free
+        self.memory = PlanMemory(self._free, LEAST * MIB)
+        self.used, self.planning, self.tasks, self._ends = {}, {}, {}, {}
+        monkeypatch.setattr(plan_memory, "used_bytes", lambda pid: self.used.get(pid, 0) * MIB)
+
+    def _free(self):
+        return None if self.free is None else (self.free - sum(self.used.values())) * MIB
 
     def begin(self, namespace):
         self._ends[namespace] = asyncio.Event()
-        self._tasks[namespace] = asyncio.create_task(self._plan(namespace, self._ends[namespace]))
+        self.tasks[namespace] = asyncio.create_task(self._plan(namespace, self._ends[namespace]))
 
     async def _plan(self, namespace, ends):
-        async with self.memory.granted(namespace) as limit:
-            self.planning[namespace] = limit // MIB
+        async with self.memory.granted(namespace) as grant:
+            grant.pid = namespace
+            self.planning[namespace] = grant.limit // MIB
             await ends.wait()
+            self.used.pop(namespace, None)
             del self.planning[namespace]
 
-    async def end(self, namespace):
-        self._ends[namespace].set()
-        await self._tasks[namespace]
+    async def end(self, *namespaces):
+        for namespace in namespaces:
+            self._ends[namespace].set()
+            await self.tasks[namespace]
 
     async def until(self, *namespaces, waiting=0):
         """Wait until exactly these namespaces plan, and this number of other plans waits for memory."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(10):
             # Nothing tells who begins to wait.
-            while self.planning.keys() != set(namespaces) or len(self.memory._changed._waiters) != waiting:  # noqa: ASYNC110
+            while self.planning.keys() != set(namespaces) or self.waiting != waiting:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
 
+    @property
+    def waiting(self):
+        lock = self.memory._next
+        return lock.locked() + len([waiter for waiter in lock._waiters or () if not waiter.done()])
 
-async def test_as_many_as_fit():
+    def is_idle(self):
+        memory = self.memory
+        return not any(
+            (memory._grants, memory._next.locked(), *(lock.locked() for lock in memory._of_namespace.values()))
+        )
+
+
+@pytest.fixture
+def container(monkeypatch):
+    return lambda free: Container(free, monkeypatch)
+
+
+async def test_as_many_as_fit(container):
     """Each takes half of what is left, and at least what an ordinary plan needs. The others wait."""
-    free = 1_000 + 2 * START
-    container = Container(free)
-    container.begin("a")
-    await container.until("a")
-    container.begin("b")
-    await container.until("a", "b")
-    container.begin("c")
-    await container.until("a", "b", waiting=1)
-    assert container.planning == {"a": (free - START) // 2, "b": max(LEAST, (free - START - (free + START) // 2) // 2)}
-    assert sum(container.planning.values()) + 2 * START <= free
-    await container.end("b")
-    await container.until("a", "c")
-    for namespace in ("a", "c"):
-        await container.end(namespace)
+    there = container(1_236)
+    there.begin("a")
+    await there.until("a")
+    there.begin("b")
+    await there.until("a", "b")
+    there.begin("c")
+    await there.until("a", "b", waiting=1)
+    assert there.planning == {"a": (1_236 - START) // 2, "b": LEAST}
+    await there.end("b")
+    await there.until("a", "c")
+    await there.end("a", "c")
+    assert there.is_idle()
 
 
-async def test_one_in_any_case():
-    """Even if next to nothing is free: else nothing would ever be planned."""
-    container = Container(10)
-    container.begin("a")
-    await container.until("a")
-    assert container.planning == {"a": LEAST}
-    container.begin("b")
-    await container.until("a", waiting=1)
-    await container.end("a")
-    await container.until("b")
-    await container.end("b")
+@pytest.mark.parametrize("share", [0, 0.25, 0.5, 0.75, 1])
+@pytest.mark.parametrize("free", [FOR_TWO, 1_236, 4_000, 16_000])
+async def test_what_a_process_uses_counts_once(container, free, share):
+    """It is not free any more, so only what the process may still take is kept for it: another plan always fits."""
+    there = container(free)
+    there.begin("a")
+    await there.until("a")
+    there.used["a"] = int(share * (there.planning["a"] + START))
+    there.begin("b")
+    await there.until("a", "b")
+    assert LEAST <= there.planning["b"] <= free - there.planning["a"] - 2 * START
+    await there.end("a", "b")
 
 
-async def test_one_of_each_namespace():
+async def test_a_process_that_uses_more_than_its_limit(container):
+    """Its memory at the start is an estimate. What it uses beyond the grant is not given to others."""
+    there = container(1_236)
+    there.begin("a")
+    await there.until("a")
+    there.used["a"] = there.planning["a"] + START + 200
+    there.begin("b")
+    await there.until("a", "b")
+    assert sum(there.planning.values()) + 2 * START + 200 <= 1_236
+    await there.end("a", "b")
+
+
+async def test_memory_for_one_plan(container):
+    """Less than two ordinary plans need. One is made even if next to nothing is free: else none would ever be made."""
+    for free in (10, FOR_TWO - 1):
+        there = container(free)
+        there.begin("a")
+        await there.until("a")
+        assert there.planning["a"] == LEAST
+        there.begin("b")
+        await there.until("a", waiting=1)
+        await there.end("a")
+        await there.until("b")
+        await there.end("b")
+
+
+async def test_memory_that_others_free(container, monkeypatch):
+    """Clients of the operator use memory too. Nothing tells when they free it."""
+    monkeypatch.setattr(plan_memory, "_LOOK_SECONDS", 0.01)
+    there = container(500)
+    there.begin("a")
+    await there.until("a")
+    there.begin("b")
+    await there.until("a", waiting=1)
+    there.free = FOR_TWO
+    await there.until("a", "b")
+    await there.end("a", "b")
+
+
+async def test_one_of_each_namespace(container):
     """It may be permitted in many clusters, and ask each for a plan that takes half an hour."""
-    container, memory = Container(10_000), []
-    container.begin("a")
-    await container.until("a")
-
-    async def again():
-        async with container.memory.granted("a") as limit:
-            memory.append(limit)
-
-    other = asyncio.create_task(again())
-    container.begin("b")
-    await container.until("a", "b")
-    assert memory == []
-    await container.end("a")
-    await other
-    assert memory
-    await container.end("b")
+    there = container(10_000)
+    there.begin("a")
+    await there.until("a")
+    began = there.tasks["a"], there._ends["a"]
+    there.begin("a")
+    there.begin("b")
+    await there.until("a", "b")
+    began[1].set()
+    await began[0]
+    await there.until("a", "b")
+    await there.end("a", "b")
+    assert there.is_idle()
 
 
-async def test_one_that_is_cancelled_while_it_waits():
-    """It takes nothing."""
-    container = Container(10)
-    container.begin("a")
-    await container.until("a")
-    container.begin("b")
-    await container.until("a", waiting=1)
-    container._tasks["b"].cancel()
-    await container.until("a", waiting=0)
-    await container.end("a")
-    assert container.memory._granted == []
+async def test_first_come_first_served(container):
+    there = container(10)
+    there.begin("a")
+    await there.until("a")
+    for at, namespace in enumerate("bc", 1):
+        there.begin(namespace)
+        await there.until("a", waiting=at)
+    await there.end("a")
+    await there.until("b", waiting=1)
+    await there.end("b")
+    await there.until("c")
+    await there.end("c")
+    assert there.is_idle()
 
 
-async def test_no_limit():
-    container = Container(None)
+@pytest.mark.parametrize("namespace", ["a", "b"])
+async def test_one_that_is_cancelled_while_it_waits(container, namespace):
+    """It takes nothing: neither the turn of its namespace nor memory."""
+    there = container(10)
+    there.begin("a")
+    await there.until("a")
+    began = there.tasks["a"], there._ends["a"]
+    there.begin(namespace)
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    there.tasks[namespace].cancel()
+    await asyncio.wait({there.tasks[namespace]})
+    began[1].set()
+    await began[0]
+    assert there.is_idle()
+
+
+async def test_no_limit(container):
+    there = container(None)
     for namespace in ("a", "b"):
-        container.begin(namespace)
-    await container.until("a", "b")
-    assert container.planning == {"a": 0, "b": 0}
-    for namespace in ("a", "b"):
-        await container.end(namespace)
+        there.begin(namespace)
+    await there.until("a", "b")
+    assert there.planning == {"a": 0, "b": 0}
+    await there.end("a", "b")
 
 
 @pytest.mark.parametrize("kind", ["plan", "log dirs"])
@@ -122,8 +203,8 @@ async def test_processes_take_what_is_granted(monkeypatch, kind):
     """Two plans of one namespace run one after the other."""
     limits = []
 
-    async def asked(_kind, _question, _what, most, _why):
-        limits.append((most, len(memory._granted)))
+    async def asked(_kind, _question, _what, grant, _why):
+        limits.append((grant.limit, len(memory._grants)))
         raise TimeoutError
 
     memory = PlanMemory(lambda: 2_000 * MIB + START_BYTES, LEAST * MIB)

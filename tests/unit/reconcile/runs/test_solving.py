@@ -198,8 +198,8 @@ class TestProcess:
         """Without a cache each process compiles the loops of a plan by load, which takes 294 MiB, for any cluster."""
         limits = []
 
-        async def asked(_kind, _question, _what, most, _why):
-            limits.append(most >> 20)
+        async def asked(_kind, _question, _what, grant, _why):
+            limits.append(grant.limit >> 20)
             return write_answer(plan(request()), request())
 
         monkeypatch.setattr(solving, "_asked", asked)
@@ -251,6 +251,22 @@ class TestProcess:
         yield task, pid
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+    async def test_what_it_uses_counts_once(self, monkeypatch):
+        """It is looked up by its pid for as long as it runs; then another process may have this number."""
+        memory = PlanMemory(lambda: None, 1)
+        monkeypatch.setattr(solving, "_memory", memory)
+        task = asyncio.create_task(run_planner(request(60_000), None))
+        (pid,) = await asyncio.to_thread(wait_until, "it is planning", children)
+        (grant,) = memory._grants
+        async with asyncio.timeout(20):
+            while grant.pid is None:  # noqa: ASYNC110 - nothing tells it
+                await asyncio.sleep(0.001)
+        assert grant.pid == pid
+        task.cancel()
+        await asyncio.wait({task})
+        assert grant.pid is None
+        assert memory._grants == []
 
     async def test_ends_when_nobody_wants_the_plan(self, long):
         """A rebalance that is deleted or replaced, or a SIGTERM: the computation stops."""
