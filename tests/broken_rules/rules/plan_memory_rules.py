@@ -1,8 +1,13 @@
-"""What memory plans for KafkaConnections leave to one another."""
+"""What plans for KafkaConnections wait for, and what they keep from others meanwhile."""
 
 from tests.broken_rules.broken_rule import BrokenRule
 
 _MEMORY = "tests/unit/reconcile/runs/test_plan_memory.py"
+_DRAFTS = "tests/unit/reconcile/runs/test_draft_turns.py"
+_SHARED = (
+    "tests/unit/reconcile/test_engine_planning.py"
+    "::test_a_plan_that_waits_for_one_in_another_cluster_keeps_nobody_waiting"
+)
 
 PLAN_MEMORY_RULES = (
     BrokenRule(
@@ -36,5 +41,29 @@ PLAN_MEMORY_RULES = (
         "async with asyncio.timeout(_LOOK_SECONDS):",
         "async with asyncio.timeout(None):",
         (f"{_MEMORY}::test_memory_that_others_free",),
+    ),
+    BrokenRule(
+        "memory-in-turn",
+        "A plan that does not wait takes no memory before those that wait.",
+        "reconcile/runs/plan_memory.py",
+        "if not wait and (self._asking[namespace] or self._looking.total()):",
+        "if not wait and self._asking[namespace]:",
+        (f"{_MEMORY}::test_first_come_first_served",),
+    ),
+    BrokenRule(
+        "no-wait-in-the-turn-of-a-cluster",
+        "A plan that waits for its namespace or for memory does not keep the others of its cluster waiting.",
+        "reconcile/runs/plan_memory.py",
+        "return self._grant or await self._take(wait=False)",
+        "return self._grant or await self._take(wait=True)",
+        (_SHARED, f"{_DRAFTS}::test_others_of_the_cluster_go_on_while_one_waits_for_memory"),
+    ),
+    BrokenRule(
+        "no-memory-for-a-busy-cluster",
+        "A plan that waits for a long one in its cluster leaves the memory to plans in other clusters.",
+        "reconcile/runs/draft_turns.py",
+        "async with asyncio.timeout(_KEPT_SECONDS):",
+        "async with asyncio.timeout(None):",
+        (f"{_DRAFTS}::test_memory_is_not_kept_for_a_cluster_where_another_one_plans",),
     ),
 )

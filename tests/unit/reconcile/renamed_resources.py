@@ -17,8 +17,11 @@ class Renamed(OperatorInMemory):
     """``r`` and a second resource."""
 
     def apply_another(self, name="new", **spec):
+        self.apply_in("kafka", name, **spec)
+
+    def apply_in(self, namespace, name, **spec):
         created = self.clock.at.isoformat()
-        metadata = {"name": name, "namespace": "kafka", "uid": f"u-{name}", "creationTimestamp": created}
+        metadata = {"name": name, "namespace": namespace, "uid": f"u-{name}", "creationTimestamp": created}
         spec = {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}
         self._see(self.kube.create(REBALANCES, {"metadata": metadata, "spec": spec}))
 
@@ -30,8 +33,8 @@ class Renamed(OperatorInMemory):
         body["metadata"].setdefault("annotations", {})[annotation] = value
         self._see(body)
 
-    def state_of(self, name="new"):
-        body = self.kube.resources.get((REBALANCES, "kafka", name), {})
+    def state_of(self, name="new", namespace="kafka"):
+        body = self.kube.resources.get((REBALANCES, namespace, name), {})
         conditions = body.get("status", {}).get("conditions", ())
         return next((c["reason"] for c in conditions if c["type"] == "Ready"), None)
 

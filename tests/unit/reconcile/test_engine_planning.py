@@ -6,13 +6,16 @@ from datetime import timedelta
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
-from tests.unit.reconcile.renamed_resources import Renamed
+from tests.unit.reconcile.renamed_resources import Renamed, a_tick
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.retention import limit
-from kafka_rebalance.reconcile.runs import plan_maker
+from kafka_rebalance.reconcile.runs import plan_maker, solving
+from kafka_rebalance.reconcile.runs.plan_memory import PlanMemory
 from kafka_rebalance.reconcile.state import namespace_turns
 from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
 from kafka_rebalance.reconcile.state.record import Stores
@@ -47,6 +50,44 @@ async def test_one_at_a_time(monkeypatch):
     for _ in range(8):
         await operator.round()
     assert most == 1
+
+
+async def test_a_plan_that_waits_for_one_in_another_cluster_keeps_nobody_waiting(monkeypatch):
+    """A namespace has one process for its plans, which may take half an hour in another cluster.
+
+    Others of a shared cluster know nothing of that one. Theirs are made in a thread or in a process of their own.
+    """
+    begun, ends = [], asyncio.Event()
+
+    async def asked(*_):
+        begun.append(1)
+        await ends.wait()
+        raise Transient(Reason.PLANNING_FAILED, "out of memory", 60)
+
+    monkeypatch.setattr(solving, "_asked", asked)
+    monkeypatch.setattr(solving, "_memory", PlanMemory(lambda: None, 1))
+    by_load = {"goals": {"load": {"resources": [{"name": "Disk"}]}}}
+    theirs, shared = (Renamed(KafkaInMemory([1, 2], a=[[1], [1]], b=[[1], [1]])) for _ in range(2))
+    theirs.apply_another("large", topics={"include": ["a"]}, **by_load)
+    for _ in range(3):
+        await a_tick(theirs)
+    async with asyncio.timeout(20):
+        while not begun:
+            await a_tick(theirs)
+        shared.apply_another("waits", topics={"include": ["a"]}, **by_load)
+        for _ in range(5):
+            await a_tick(shared)
+            await asyncio.sleep(0.01)
+        shared.apply_in("others", "urgent", topics={"include": ["b"]}, throttle={"unlimited": True})
+        while shared.state_of("urgent", "others") != "Succeeded":
+            await a_tick(shared)
+    assert shared.state_of("waits") == "Planning"
+    assert begun == [1]
+    ends.set()
+    async with asyncio.timeout(20):
+        while len(begun) < 2:
+            await a_tick(theirs)
+            await a_tick(shared)
 
 
 class TestPlansInMemory:

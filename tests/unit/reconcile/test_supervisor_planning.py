@@ -54,7 +54,7 @@ async def test_a_plan_of_another_cluster_is_dropped(world, monkeypatch):
     """A rebalance lost its permission while it was planned, and its connection leads to another cluster by now."""
     end, asked = asyncio.Event(), []
 
-    async def planned(request, turns=None, _namespace=""):
+    async def planned(request, turns, _memory):
         asked.append(request)
         await end.wait()
         return plan(request)
@@ -88,7 +88,7 @@ async def test_all_inline_connections_wait_for_one_another(monkeypatch):
         namespaces.add(namespace)
         return of(turns, namespace)
 
-    async def planned(request, turns=None, _namespace=""):
+    async def planned(request, turns, _memory):
         asked.append(request)
         if len(asked) == 3:
             all_ask.set()

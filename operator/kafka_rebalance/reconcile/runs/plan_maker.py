@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from kafka_rebalance.api.connection_resource import Capacity
@@ -39,6 +40,7 @@ from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, contin
 from kafka_rebalance.reconcile.decide.teardown import as_rolled_back, moved_back
 from kafka_rebalance.reconcile.observe.cluster_readings import known_ones
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists, lists_for, read_assignment
+from kafka_rebalance.reconcile.runs.draft_turns import DraftTurns
 from kafka_rebalance.reconcile.runs.earlier_runs import (
     EarlierWork,
     earlier_work,
@@ -49,6 +51,7 @@ from kafka_rebalance.reconcile.runs.earlier_runs import (
 )
 from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes, refuse_unknown_sizes
 from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, dirs_of_others, log_dir_questions, with_log_dirs
+from kafka_rebalance.reconcile.runs.plan_memory import DraftMemory
 from kafka_rebalance.reconcile.runs.plan_request import (
     PlanInputs,
     make_plan,
@@ -57,7 +60,7 @@ from kafka_rebalance.reconcile.runs.plan_request import (
     with_earlier_moves,
     without_those_of_others,
 )
-from kafka_rebalance.reconcile.runs.solving import run_log_dirs
+from kafka_rebalance.reconcile.runs.solving import draft_memory, run_log_dirs
 from kafka_rebalance.reconcile.state.assessment import Assessment, ContinuedCopies
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.held_plans import HeldPlans
@@ -107,7 +110,8 @@ class _DraftPlan:
     """A plan that is not stored yet.
 
     ``flying``: the copies in flight of the plan before. ``spent``: the part of the movement budget that the run has
-    used. ``model``: the load model that the plan was made with.
+    used. ``model``: the load model that the plan was made with. ``back``: the moves of the rollbacks that it is planned
+    after.
     """
 
     plan: Plan
@@ -117,6 +121,8 @@ class _DraftPlan:
     dirs_of_others: Mapping[TopicPartition, Collection[BrokerId]]
     spent: Spent
     model: LoadModel | None
+    begun_at: datetime
+    back: Moves
 
 
 class PlanMaker:
@@ -151,10 +157,8 @@ class PlanMaker:
         self._turns = turns
         self._thread_turn = turns.thread if turns is not None else None
         self._held = turns.plans if turns is not None else HeldPlans()
-        self._one_plan = asyncio.Lock()
-        """Held from the reading of the cluster to the plan. A plan may need hundreds of MB, and users create
-        any number of resources.
-        """
+        self._drafts = DraftTurns()
+        """A turn lasts from the reading of the cluster to the plan."""
 
     async def make(
         self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, rollbacks: Rollbacks
@@ -165,13 +169,9 @@ class PlanMaker:
         its target. Nothing is stored while copies are in flight that the plan does not continue: they are cancelled
         first.
         """
-        async with self._one_plan:
-            self._held.refuse(rebalance.uid)
-            now = self._clock.now()  # what is handed over after this is not inherited by this plan
-            back = await off_the_loop(_moved_back_by, rollbacks)
-            draft = await self._draft(rebalance, spec, info, back)
-            self._held.take(rebalance.uid, draft.plan)
-        plan, flying = draft.plan, draft.flying
+        drafting = partial(self._draft, rebalance, spec, info, rollbacks)
+        draft = await self._drafts.draft(drafting, draft_memory(rebalance.desired.metadata.namespace))
+        plan, flying, back = draft.plan, draft.flying, draft.back
         # Computed once, off the event loop.
         await off_the_loop(lambda: (plan.hash, plan.broker_changes, plan.replica_moves))
         continued = await self._continued_copies(rebalance, spec, info, plan, flying)
@@ -179,7 +179,7 @@ class PlanMaker:
             return ContinuedCopies(planning_hash(spec), continued)
         await off_the_loop(refuse_unordered, plan)
         await self._refuse_overfull(plan, info, continued | back.keys(), spec.goals.disk_limit)
-        run = self._run_of(draft, rebalance, spec, now)
+        run = self._run_of(draft, rebalance, spec)
         made_at = self._clock.now()
         saving = self._stores.plans.save(run.uid, plan.hash, self._cluster_id, plan, made_at, run.namespace)
         ref = await _to_the_end(saving)
@@ -196,9 +196,20 @@ class PlanMaker:
             return None
 
     async def _draft(
-        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, back: Moves
+        self,
+        rebalance: Rebalance,
+        spec: KafkaRebalanceSpec,
+        info: ClusterInfo,
+        rollbacks: Rollbacks,
+        memory: DraftMemory,
     ) -> _DraftPlan:
-        """The plan with all that it keeps of earlier ones. The readings of a large cluster are freed on return."""
+        """The plan with all that it keeps of earlier ones. The readings of a large cluster are freed on return.
+
+        MemoryTaken as from `run_planner`.
+        """
+        self._held.refuse(rebalance.uid)
+        begun_at = self._clock.now()  # what is handed over after this is not inherited by this plan
+        back = await off_the_loop(_moved_back_by, rollbacks)
         read = await off_the_loop(known_ones, await self._admin.describe_partitions(), self._known())
         record = rebalance.record  # of one moment: another one may replace it during each await
         flying = await off_the_loop(copies_of, record.moves, copies_to_keep(rebalance), read, info.brokers)
@@ -215,7 +226,7 @@ class PlanMaker:
         await self._refuse_unseen(missing)
         dirs = await self._admin.log_dirs(tuple(info.brokers))
         basis = _PlanBasis(partitions, selected, pinned, dirs, work, origins)
-        made, spent, model = await self._solved(rebalance, spec, info, basis)
+        made, spent, model = await self._solved(rebalance, spec, info, basis, memory)
         if not any(p.current != p.target or p.elects for p in made.partitions):
             await off_the_loop(refuse_outdated, selected, read, self._known())
         made = await off_the_loop(with_earlier_moves, made, earlier, partitions, let_go)
@@ -226,16 +237,17 @@ class PlanMaker:
         made = replace(made, unmatched=unmatched)
         log_dirs = LogDirInputs(frozenset(info.brokers), dirs, selected, pinned, partitions, work.log_dirs)
         questions = await off_the_loop(log_dir_questions, made, spec, log_dirs)
-        answers = await run_log_dirs(questions, self._turns, namespace)
+        answers = await run_log_dirs(questions, self._turns, memory)
         plan = await off_the_loop(with_log_dirs, made, log_dirs, questions, answers)
         if kept := await moves_to_keep(self._stores, rebalance, plan):
             kept = await off_the_loop(without_those_of_others, kept, partitions, self._known())
             plan = await off_the_loop(with_earlier_moves, plan, kept, partitions, let_go)
         theirs = await off_the_loop(dirs_of_others, log_dirs)
-        return _DraftPlan(plan, flying, work, origins, theirs, spent, model)
+        self._held.take(rebalance.uid, plan)
+        return _DraftPlan(plan, flying, work, origins, theirs, spent, model, begun_at, back)
 
     async def _solved(
-        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, basis: _PlanBasis
+        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, basis: _PlanBasis, memory: DraftMemory
     ) -> tuple[Plan, Spent, LoadModel | None]:
         """The planner's answer, what the run has spent of the budget, and the load model."""
         work, partitions, selected = basis.work, basis.partitions, basis.selected
@@ -250,10 +262,10 @@ class PlanMaker:
         avoided = await off_the_loop(to_avoid, not_named(rebalance, info.brokers), partitions)
         inputs = PlanInputs(lists, min_insync, spent, capacities, basis.pinned, avoided)
         # The turn is not held while the cluster is read: its servers could delay those of other namespaces.
-        made = await make_plan(spec, info, selected, loads, inputs, self._turns, rebalance.desired.metadata.namespace)
+        made = await make_plan(spec, info, selected, loads, inputs, self._turns, memory)
         return replace(made, data_source=loads.source), spent, model
 
-    def _run_of(self, draft: _DraftPlan, rebalance: Rebalance, spec: KafkaRebalanceSpec, now: datetime) -> Run:
+    def _run_of(self, draft: _DraftPlan, rebalance: Rebalance, spec: KafkaRebalanceSpec) -> Run:
         """The run that is opened with the plan: the one that has begun, or a new one, in as much doubt as these."""
         begun, metadata, source = draft.work.begun, rebalance.desired.metadata, rebalance.desired.spec.kafka
         return Run(
@@ -264,7 +276,7 @@ class PlanMaker:
             run_id=begun.run_id if begun else uuid.uuid4().hex,
             planning_hash=planning_hash(spec),
             plan_hash=draft.plan.hash,
-            opened_at=begun.opened_at if begun else now,
+            opened_at=begun.opened_at if begun else draft.begun_at,
             spent=draft.spent,
             started_at=begun.started_at if begun else self._clock.now() if draft.work.inherited else None,
             unproved=draft.work.unproved and source.connection_ref is None,

@@ -4,9 +4,9 @@ A process is always given enough for an ordinary plan. It waits while other plan
 """
 
 import asyncio
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 from kafka_rebalance.reconcile.runs.container_memory import used_bytes
 
@@ -16,6 +16,10 @@ _FREE_SHARE = 0.5
 """The share of what is free that a plan may take, so that another one fits beside it."""
 _LOOK_SECONDS = 5.0
 """How often a plan that waits for memory looks again: other processes of the container free some of theirs too."""
+
+
+class MemoryTaken(Exception):
+    """The plan would have to wait for memory, or for another plan of its namespace."""
 
 
 class PlanGrant:
@@ -50,32 +54,44 @@ class PlanMemory:
         self._grants: list[PlanGrant] = []
         self._ended = asyncio.Event()
         self._of_namespace: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._asking: Counter[str] = Counter()
+        """By namespace, the plans that have their turn or wait for it."""
         self._next = asyncio.Lock()
         """Held by the plan that looks whether there is memory for it. The others wait behind it."""
+        self._looking: Counter[str] = Counter()
+        """By namespace, the plans that have ``_next`` or wait for it."""
 
-    @asynccontextmanager
-    async def granted(self, namespace: str) -> AsyncIterator[PlanGrant]:
-        """Wait for the turn of a plan of this namespace, and for memory."""
-        async with self._of_namespace[namespace]:
-            async with self._next:
-                grant = PlanGrant(await self._found())
-                self._grants.append(grant)
-            try:
-                yield grant
-            finally:
-                self._end(grant)
+    async def take(self, namespace: str, *, wait: bool) -> tuple[PlanGrant, ExitStack]:
+        """A grant for a plan of this namespace. It ends when the stack is closed, which waits for nothing.
+
+        ``wait``: for the turn of the plan and for memory; else MemoryTaken if it is not free now.
+        """
+        if not wait and (self._asking[namespace] or self._looking.total()):
+            raise MemoryTaken
+        with ExitStack() as held:
+            held.enter_context(_counted(self._asking, namespace))
+            await self._of_namespace[namespace].acquire()  # at once if nobody else asks
+            held.callback(self._of_namespace[namespace].release)
+            with _counted(self._looking, namespace):
+                async with self._next:
+                    grant = PlanGrant(await self._found(wait=wait))
+                    self._grants.append(grant)
+                    held.callback(self._end, grant)
+            return grant, held.pop_all()
 
     def _end(self, grant: PlanGrant) -> None:
         self._grants.remove(grant)
         self._ended.set()
 
-    async def _found(self) -> int:
+    async def _found(self, *, wait: bool) -> int:
         """The limit, when there is memory for it."""
         while True:
             self._ended.clear()
             limit = await asyncio.to_thread(self._limit, tuple(self._grants))
             if limit is not None:
                 return limit
+            if not wait:
+                raise MemoryTaken
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_SECONDS):
                     await self._ended.wait()
@@ -91,3 +107,45 @@ class PlanMemory:
             return None
         beside_another = left - self._least - START_BYTES
         return max(self._least, min(int(_FREE_SHARE * left), beside_another))
+
+
+class DraftMemory:
+    """The grant of one draft of a plan: it is taken when the first process needs it, and kept for the others.
+
+    ``namespace``: of the resource that is planned.
+    """
+
+    def __init__(self, memory: PlanMemory, namespace: str) -> None:
+        self.namespace = namespace
+        self._memory = memory
+        self._grant: PlanGrant | None = None
+        self._held = ExitStack()
+
+    async def take(self) -> PlanGrant:
+        """The grant. Waits for no other plan: MemoryTaken instead."""
+        return self._grant or await self._take(wait=False)
+
+    async def wait(self) -> None:
+        """Take the grant when it is free."""
+        if self._grant is None:
+            await self._take(wait=True)
+
+    def release(self) -> None:
+        """End the grant, if there is one."""
+        self._grant = None
+        self._held.close()
+
+    async def _take(self, *, wait: bool) -> PlanGrant:
+        self._grant, self._held = await self._memory.take(self.namespace, wait=wait)
+        return self._grant
+
+
+@contextmanager
+def _counted(counter: Counter[str], key: str) -> Iterator[None]:
+    counter[key] += 1
+    try:
+        yield
+    finally:
+        counter[key] -= 1
+        if not counter[key]:
+            del counter[key]

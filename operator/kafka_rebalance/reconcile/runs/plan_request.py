@@ -22,6 +22,7 @@ from kafka_rebalance.reconcile.decide.budget_used import what_is_left
 from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
 from kafka_rebalance.reconcile.runs.known_loads import KnownLoads, PartitionSize
+from kafka_rebalance.reconcile.runs.plan_memory import DraftMemory
 from kafka_rebalance.reconcile.runs.solving import run_planner
 from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
 from kafka_rebalance.reconcile.state.round_thread import off_the_loop
@@ -54,18 +55,18 @@ async def make_plan(
     loads: KnownLoads,
     inputs: PlanInputs,
     turns: InlineTurns | None,
-    namespace: str = "",
+    memory: DraftMemory,
 ) -> Plan:
     """A plan for the selected partitions as they are.
 
     Refused names what the cluster cannot give, or with offlinePolicy Refuse the partitions without a leader.
     Transient("ClusterUnhealthy") if a broker that holds replicas is away and not to be emptied: it may be restarting.
-    ``turns`` and ``namespace``: as for `run_planner`.
+    ``turns`` and ``memory``: as for `run_planner`.
     """
     # Both the request and what is added to the plan take seconds if there are many partitions.
     resting = await off_the_loop(_at_rest, selected)
     request = await off_the_loop(_request, spec, info, resting, selected, loads, inputs)
-    made = await run_planner(request, turns, namespace)
+    made = await run_planner(request, turns, memory)
     return await off_the_loop(_completed, made, request, resting, selected, inputs)
 
 

@@ -10,8 +10,9 @@ A plan for these can take hours and gigabytes, but the threads of the event loop
 all clusters. So for an inline connection a process has limits of memory and time, and only one runs at a time; only
 much smaller plans are made in a thread, which is not one of the event loop's (`inline_thread`). Namespaces take turns.
 The process of a KafkaConnection gets half of what is free in the container, and half an hour: a spec that asks for 300
-replicas of each partition takes gigabytes and hours in a large cluster. It waits for its turn too (`plan_memory`). All
-these processes have a lower priority than the operator.
+replicas of each partition takes gigabytes and hours in a large cluster. It has to wait for its turn (`plan_memory`),
+but not while it keeps other plans of its cluster waiting (`draft_turns`). All these processes have a lower priority
+than the operator.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ from kafka_rebalance.planning.problem.request import PlanRequest
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.runs.container_memory import free_bytes
 from kafka_rebalance.reconcile.runs.log_dir_search import DirAnswer, DirQuestion, answers_to, size_of
-from kafka_rebalance.reconcile.runs.plan_memory import PlanGrant, PlanMemory
+from kafka_rebalance.reconcile.runs.plan_memory import DraftMemory, PlanGrant, PlanMemory
 from kafka_rebalance.reconcile.runs.plan_transport import (
     read_answer,
     read_dir_answers,
@@ -84,18 +85,24 @@ _PLAN, _LOG_DIRS = "plan", "log-dirs"
 _memory = PlanMemory(free_bytes, _MEMORY_BYTES)
 
 
-async def run_planner(request: PlanRequest, turns: InlineTurns | None, namespace: str = "") -> Plan:
+def draft_memory(namespace: str) -> DraftMemory:
+    """For one draft of a plan of a resource in this namespace. Nothing is taken yet."""
+    return DraftMemory(_memory, namespace)
+
+
+async def run_planner(request: PlanRequest, turns: InlineTurns | None, memory: DraftMemory) -> Plan:
     """Make the plan. May be cancelled.
 
     Refused if the planner refuses the request; Transient("PlanningFailed") if its process dies or exceeds its limits.
     ``turns``: of the namespace, for servers that are not trusted; the process has limits then. None: it may take half
-    of what is free in the container, and half an hour, and waits for its turn among all plans of the ``namespace``.
+    of what is free in the container, and half an hour. Then MemoryTaken if it would have to wait for that: its caller
+    waits, and has the plan made again with the ``memory`` that it got.
     """
     if _easy(request, trusted=turns is None):
-        return await in_thread(partial(plan, request), turns.thread if turns else None, namespace)
+        return await in_thread(partial(plan, request), turns.thread if turns else None, memory.namespace)
     what = f"{len(request.partitions)} partitions on {len(request.brokers)} brokers"
     answer = await _answer_of_process(
-        _PLAN, partial(write_request, request), what, _memory_limit(request), turns, namespace
+        _PLAN, partial(write_request, request), what, _memory_limit(request), turns, memory
     )
     made = await asyncio.to_thread(read_answer, answer, request)
     if isinstance(made, Refused):
@@ -104,26 +111,26 @@ async def run_planner(request: PlanRequest, turns: InlineTurns | None, namespace
 
 
 async def run_log_dirs(
-    questions: Sequence[DirQuestion], turns: InlineTurns | None, namespace: str = ""
+    questions: Sequence[DirQuestion], turns: InlineTurns | None, memory: DraftMemory
 ) -> list[DirAnswer]:
     """The moves between log dirs, for each question. May be cancelled. Else as `run_planner`."""
     if size_of(questions) < (_MANY_IN_DIRS if turns is None else _MANY_IN_DIRS_UNTRUSTED):
-        return await in_thread(partial(answers_to, questions), turns.thread if turns else None, namespace)
+        return await in_thread(partial(answers_to, questions), turns.thread if turns else None, memory.namespace)
     replicas = sum(len(question.dirs.replicas) for question in questions)
     what, write = f"the log dirs of {replicas} replicas", partial(write_dir_questions, questions)
-    answer = await _answer_of_process(_LOG_DIRS, write, what, _MEMORY_BYTES, turns, namespace)
+    answer = await _answer_of_process(_LOG_DIRS, write, what, _MEMORY_BYTES, turns, memory)
     return await asyncio.to_thread(read_dir_answers, answer)
 
 
 async def _answer_of_process(
-    kind: str, question: Callable[[], bytes], what: str, most: int, turns: InlineTurns | None, namespace: str
+    kind: str, question: Callable[[], bytes], what: str, most: int, turns: InlineTurns | None, memory: DraftMemory
 ) -> bytes:
-    """``question`` is called when it is its turn. ``what`` is planned, for messages.
+    """``question`` is called when it is its turn, or the ``memory`` is taken. ``what`` is planned, for messages.
 
     ``most``: the bytes that a process may use for servers that are not trusted.
     """
     if turns is None:
-        return await _answer_for_trusted(kind, question, what, namespace)
+        return await _answer_for_trusted(kind, question, what, memory)
     async with turns.process():
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
@@ -133,17 +140,17 @@ async def _answer_of_process(
             raise _failed(f"{message}, the limit for an inline connection") from None
 
 
-async def _answer_for_trusted(kind: str, question: Callable[[], bytes], what: str, namespace: str) -> bytes:
-    async with _memory.granted(namespace) as grant:
-        try:
-            async with asyncio.timeout(_LONGEST_TRUSTED_SECONDS):
-                return await _asked(kind, question, what, grant, "of what the container has left")
-        except TimeoutError:
-            message = (
-                f"planning {what} took more than {_LONGEST_TRUSTED_SECONDS:.0f} s, the limit for a KafkaConnection: "
-                "narrow spec.topics, or lower spec.replicationFactor"
-            )
-            raise Transient(Reason.PLANNING_FAILED, message, retry_after=_RETRY_LONG_SECONDS) from None
+async def _answer_for_trusted(kind: str, question: Callable[[], bytes], what: str, memory: DraftMemory) -> bytes:
+    grant = await memory.take()
+    try:
+        async with asyncio.timeout(_LONGEST_TRUSTED_SECONDS):
+            return await _asked(kind, question, what, grant, "of what the container has left")
+    except TimeoutError:
+        message = (
+            f"planning {what} took more than {_LONGEST_TRUSTED_SECONDS:.0f} s, the limit for a KafkaConnection: "
+            "narrow spec.topics, or lower spec.replicationFactor"
+        )
+        raise Transient(Reason.PLANNING_FAILED, message, retry_after=_RETRY_LONG_SECONDS) from None
 
 
 def _memory_limit(request: PlanRequest) -> int:

@@ -13,6 +13,7 @@ from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartit
 from kafka_rebalance.planning.problem.request import Goals
 from kafka_rebalance.reconcile.runs.known_loads import KnownLoads, known_loads, live_sizes, refuse_unknown_sizes
 from kafka_rebalance.reconcile.runs.plan_request import PlanInputs, make_plan
+from kafka_rebalance.reconcile.runs.solving import draft_memory
 
 T0 = TopicPartition("t", 0)
 
@@ -79,7 +80,7 @@ class TestThePlan:
         spec = parse_rebalance({"metadata": metadata, "spec": body}).spec
         kafka = KafkaInMemory([1, 2], size=500, t=[[1]])
         loads = known_loads(live_sizes(await kafka.log_dirs(kafka.brokers)), model(size_bytes=10), kafka.states)
-        made = await make_plan(spec, kafka.info, kafka.states, loads, PlanInputs(), None)
+        made = await make_plan(spec, kafka.info, kafka.states, loads, PlanInputs(), None, draft_memory("a"))
         assert made.data_to_move_bytes == 500
 
     async def test_does_without_a_model_that_may_not_be_used(self):

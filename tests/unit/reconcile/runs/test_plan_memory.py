@@ -7,7 +7,7 @@ import pytest
 from kafka_rebalance.model.topology import Broker, BrokerId, TopicPartition, replicas_of
 from kafka_rebalance.planning.problem.request import PartitionInput, PlanRequest
 from kafka_rebalance.reconcile.runs import plan_memory, solving
-from kafka_rebalance.reconcile.runs.plan_memory import START_BYTES, PlanMemory
+from kafka_rebalance.reconcile.runs.plan_memory import START_BYTES, DraftMemory, MemoryTaken, PlanMemory
 
 MIB = 2**20
 START = START_BYTES // MIB
@@ -36,7 +36,8 @@ class Container:
         self.tasks[namespace] = asyncio.create_task(self._plan(namespace, self._ends[namespace]))
 
     async def _plan(self, namespace, ends):
-        async with self.memory.granted(namespace) as grant:
+        grant, held = await self.memory.take(namespace, wait=True)
+        with held:
             grant.pid = namespace
             self.planning[namespace] = grant.limit // MIB
             await ends.wait()
@@ -52,19 +53,21 @@ class Container:
         """Wait until exactly these namespaces plan, and this number of other plans waits for memory."""
         async with asyncio.timeout(10):
             # Nothing tells who begins to wait.
-            while self.planning.keys() != set(namespaces) or self.waiting != waiting:  # noqa: ASYNC110
+            while self.planning.keys() != set(namespaces) or self.memory._looking.total() != waiting:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
 
-    @property
-    def waiting(self):
-        lock = self.memory._next
-        return lock.locked() + len([waiter for waiter in lock._waiters or () if not waiter.done()])
+    async def has_room_for(self, namespace):
+        """The limit of a plan in MiB that would not have to wait, or 0."""
+        try:
+            grant, held = await self.memory.take(namespace, wait=False)
+        except MemoryTaken:
+            return 0
+        held.close()
+        return grant.limit // MIB
 
     def is_idle(self):
         memory = self.memory
-        return not any(
-            (memory._grants, memory._next.locked(), *(lock.locked() for lock in memory._of_namespace.values()))
-        )
+        return not any((memory._grants, memory._asking, memory._looking, memory._next.locked()))
 
 
 @pytest.fixture
@@ -96,10 +99,8 @@ async def test_what_a_process_uses_counts_once(container, free, share):
     there.begin("a")
     await there.until("a")
     there.used["a"] = int(share * (there.planning["a"] + START))
-    there.begin("b")
-    await there.until("a", "b")
-    assert LEAST <= there.planning["b"] <= free - there.planning["a"] - 2 * START
-    await there.end("a", "b")
+    assert LEAST <= await there.has_room_for("b") <= free - there.planning["a"] - 2 * START
+    await there.end("a")
 
 
 async def test_a_process_that_uses_more_than_its_limit(container):
@@ -146,29 +147,47 @@ async def test_one_of_each_namespace(container):
     there = container(10_000)
     there.begin("a")
     await there.until("a")
-    began = there.tasks["a"], there._ends["a"]
-    there.begin("a")
+    other = asyncio.create_task(there.memory.take("a", wait=True))
     there.begin("b")
     await there.until("a", "b")
-    began[1].set()
-    await began[0]
-    await there.until("a", "b")
-    await there.end("a", "b")
+    assert not other.done()
+    await there.end("a")
+    _, held = await other
+    held.close()
+    await there.end("b")
     assert there.is_idle()
 
 
 async def test_first_come_first_served(container):
+    """A plan that does not wait is not before those that do."""
     there = container(10)
     there.begin("a")
     await there.until("a")
     for at, namespace in enumerate("bc", 1):
         there.begin(namespace)
         await there.until("a", waiting=at)
+    there.free = 10_000
+    assert not await there.has_room_for("d")
+    there.free = 10
     await there.end("a")
     await there.until("b", waiting=1)
     await there.end("b")
     await there.until("c")
     await there.end("c")
+    assert there.is_idle()
+
+
+async def test_without_waiting(container):
+    there = container(FOR_TWO)
+    assert await there.has_room_for("a")
+    there.begin("a")
+    await there.until("a")
+    assert not await there.has_room_for("a")
+    assert await there.has_room_for("b")
+    there.free = FOR_TWO - 1
+    assert not await there.has_room_for("b")
+    await there.end("a")
+    assert await there.has_room_for("b")
     assert there.is_idle()
 
 
@@ -178,15 +197,15 @@ async def test_one_that_is_cancelled_while_it_waits(container, namespace):
     there = container(10)
     there.begin("a")
     await there.until("a")
-    began = there.tasks["a"], there._ends["a"]
-    there.begin(namespace)
+    waiting = asyncio.create_task(there.memory.take(namespace, wait=True))
     for _ in range(20):
         await asyncio.sleep(0.001)
-    there.tasks[namespace].cancel()
-    await asyncio.wait({there.tasks[namespace]})
-    began[1].set()
-    await began[0]
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    await there.end("a")
     assert there.is_idle()
+    assert await there.has_room_for("a")
+    assert await there.has_room_for("b")
 
 
 async def test_no_limit(container):
@@ -198,9 +217,8 @@ async def test_no_limit(container):
     await there.end("a", "b")
 
 
-@pytest.mark.parametrize("kind", ["plan", "log dirs"])
-async def test_processes_take_what_is_granted(monkeypatch, kind):
-    """Two plans of one namespace run one after the other."""
+async def test_one_grant_for_all_processes_of_a_draft(monkeypatch):
+    """For the plan and for the log dirs. Another plan of the namespace cannot take it in between."""
     limits = []
 
     async def asked(_kind, _question, _what, grant, _why):
@@ -213,9 +231,14 @@ async def test_processes_take_what_is_granted(monkeypatch, kind):
     monkeypatch.setattr(solving, "size_of", lambda _questions: 10**9)
     partitions = tuple(PartitionInput(TopicPartition("t", at), replicas_of(1)) for at in range(solving.LARGE))
     request = PlanRequest((Broker(BrokerId(1)),), partitions, frozenset([BrokerId(1)]))
-    work = [
-        solving.run_planner(request, None, "a") if kind == "plan" else solving.run_log_dirs([], None, "a")
-        for _ in range(2)
-    ]
-    await asyncio.gather(*work, return_exceptions=True)
+    draft, other = solving.draft_memory("a"), DraftMemory(memory, "a")
+    await asyncio.gather(solving.run_planner(request, None, draft), return_exceptions=True)
+    with pytest.raises(MemoryTaken):
+        await solving.run_planner(request, None, other)
+    await asyncio.gather(solving.run_log_dirs([], None, draft), return_exceptions=True)
     assert limits == [(1_000 * MIB, 1)] * 2
+    draft.release()
+    assert memory._grants == []
+    with pytest.raises(Exception, match="took more than"):
+        await solving.run_log_dirs([], None, other)
+    other.release()

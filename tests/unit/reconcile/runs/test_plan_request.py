@@ -12,6 +12,7 @@ from kafka_rebalance.model.topology import Broker, BrokerId, PartitionState, Top
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists
 from kafka_rebalance.reconcile.runs.known_loads import KnownLoads
 from kafka_rebalance.reconcile.runs.plan_request import PlanInputs, make_plan, refuse_stale
+from kafka_rebalance.reconcile.runs.solving import draft_memory
 from kafka_rebalance.reconcile.state.selection import pinned_topics, select
 
 INFO = ClusterInfo("c", {BrokerId(b): Broker(BrokerId(b)) for b in range(1, 5)})
@@ -35,7 +36,7 @@ def cluster(*lists, topic="t", offline=(), busy=()):
 async def planned(asked_for, states, asked=PlanInputs()):  # noqa: B008 - frozen
     selected = select(asked_for, states)
     asked = replace(asked, pinned=pinned_topics(asked_for, selected))
-    made = await make_plan(asked_for, INFO, selected, KnownLoads(), asked, None)
+    made = await make_plan(asked_for, INFO, selected, KnownLoads(), asked, None, draft_memory("a"))
     return {str(p.tp): list(p.target) for p in made.partitions}, made
 
 

@@ -22,7 +22,7 @@ from kafka_rebalance.reconcile.runs import solving
 from kafka_rebalance.reconcile.runs.log_dir_search import DirQuestion, answers_to
 from kafka_rebalance.reconcile.runs.plan_memory import PlanMemory
 from kafka_rebalance.reconcile.runs.plan_transport import write_answer
-from kafka_rebalance.reconcile.runs.solving import run_log_dirs, run_planner
+from kafka_rebalance.reconcile.runs.solving import draft_memory, run_log_dirs, run_planner
 from kafka_rebalance.reconcile.state.inline_thread import in_thread
 from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
 
@@ -48,6 +48,24 @@ def children():
     return [int(pid) for pid in found.stdout.split()]
 
 
+async def planned_once(asked, turns):
+    """As in a draft that needs nothing else."""
+    memory = draft_memory("a")
+    try:
+        return await run_planner(asked, turns, memory)
+    finally:
+        memory.release()
+
+
+async def searched_once(questions, turns):
+    """As in a draft that needs nothing else."""
+    memory = draft_memory("a")
+    try:
+        return await run_log_dirs(questions, turns, memory)
+    finally:
+        memory.release()
+
+
 @pytest.fixture(params=["thread", "process"])
 def place(request, monkeypatch):
     monkeypatch.setattr(solving, "LARGE", 1 if request.param == "process" else 10**9)
@@ -57,13 +75,13 @@ def place(request, monkeypatch):
 class TestEitherWay:
     async def test_the_very_plan(self):
         """Every field equals the planner's own result, hash included."""
-        made, expected = await run_planner(request(), None), plan(request())
+        made, expected = await planned_once(request(), None), plan(request())
         assert made == expected
         assert made.hash == expected.hash
 
     async def test_refused(self):
         with pytest.raises(Refused) as refused:
-            await run_planner(request(replicas=(1, 1)), None)
+            await planned_once(request(replicas=(1, 1)), None)
         assert refused.value.reason == "DuplicateReplica"
         assert "[1, 1]" in refused.value.message
 
@@ -76,7 +94,7 @@ class TestProcess:
         monkeypatch.setattr(solving, "plan", lambda _: pytest.fail("planned in this process"))
         by_load = Goals(load=(LoadGoal(LoadResource.DISK),))
         with pytest.raises(Refused, match=r"goals\.load cannot be combined"):  # said before anything is compiled
-            await run_planner(replace(request(), goals=by_load, strategy=Strategy.GENERATE), None)
+            await planned_once(replace(request(), goals=by_load, strategy=Strategy.GENERATE), None)
 
     @pytest.mark.parametrize(
         "hard",
@@ -93,7 +111,7 @@ class TestProcess:
         The threads of the event loop serve all clusters.
         """
         monkeypatch.setattr(solving, "plan", lambda _: pytest.fail("planned in this process"))
-        await run_planner(hard, None)
+        await planned_once(hard, None)
 
     @pytest.mark.parametrize(
         ("given", "place_of_it"),
@@ -117,7 +135,7 @@ class TestProcess:
         monkeypatch.setattr(solving, "plan", lambda _: places.append("thread"))
         monkeypatch.setattr(solving, "_asked", asked)
         monkeypatch.setattr(solving, "read_answer", lambda *_: None)
-        await run_planner(given, None)
+        await planned_once(given, None)
         assert places == [place_of_it]
 
     async def test_a_namespace_has_one_small_plan_at_a_time(self, monkeypatch):
@@ -127,8 +145,8 @@ class TestProcess:
         monkeypatch.setattr(solving, "answers_to", lambda _: planning.append("log dirs") or free.wait(60))
         async with asyncio.TaskGroup() as waiting:
             for _ in range(2):
-                waiting.create_task(run_planner(request(), None, "a"))
-                waiting.create_task(run_log_dirs(in_one_log_dir(10), None, "a"))
+                waiting.create_task(planned_once(request(), None))
+                waiting.create_task(searched_once(in_one_log_dir(10), None))
             try:
                 async with asyncio.timeout(30):
                     assert await in_thread(lambda: 7, None, "b") == 7
@@ -147,10 +165,10 @@ class TestProcess:
     )
     async def test_plans_more_for_servers_that_are_not_trusted(self, claimed, monkeypatch):
         """They can claim what is hard to plan, and the solver holds the interpreter's lock."""
-        await run_planner(claimed, AllInlineTurns().of("a"))
-        assert await run_planner(claimed, None) == plan(claimed)
+        await planned_once(claimed, AllInlineTurns().of("a"))
+        assert await planned_once(claimed, None) == plan(claimed)
         monkeypatch.setattr(solving, "plan", lambda _: pytest.fail("planned in this process"))
-        await run_planner(claimed, AllInlineTurns().of("a"))
+        await planned_once(claimed, AllInlineTurns().of("a"))
 
     async def test_small_plans_for_them_use_no_thread_of_the_event_loop(self, monkeypatch):
         """A namespace may have many clusters, and each edit is a new plan: the threads serve all clusters."""
@@ -162,7 +180,7 @@ class TestProcess:
             return plan(asked)
 
         async def small(namespace):
-            await run_planner(request(), turns.of(namespace))
+            await planned_once(request(), turns.of(namespace))
             ended.append(namespace)
 
         monkeypatch.setattr(solving, "plan", planned)
@@ -177,7 +195,7 @@ class TestProcess:
     async def test_has_limited_memory(self):
         """A plan for 5,000 claimed brokers takes 2 GB. It must not exhaust the memory of the operator."""
         with pytest.raises(Transient, match="short of memory") as failed:
-            await run_planner(on(5_000, request(9_999, range(1, 4))), AllInlineTurns().of("a"))
+            await planned_once(on(5_000, request(9_999, range(1, 4))), AllInlineTurns().of("a"))
         assert failed.value.reason == "PlanningFailed"
         assert "9999 partitions on 5000 brokers" in failed.value.message
         assert "the limit for an inline connection is 265 MiB" in failed.value.message
@@ -186,13 +204,13 @@ class TestProcess:
         """A KafkaConnection may lead to a cluster of any size."""
         monkeypatch.setattr(solving, "_MEMORY_BYTES", 1)
         monkeypatch.setattr(solving, "_PARTITION_BYTES", 1)
-        assert (await run_planner(on(1_000, request(1_000)), None)).partitions
+        assert (await planned_once(on(1_000, request(1_000)), None)).partitions
 
     async def test_takes_no_more_than_the_container_has_left(self, monkeypatch):
         """A spec may ask for 300 replicas of each partition. The kernel may end the operator if memory runs out."""
         monkeypatch.setattr(solving, "_memory", PlanMemory(lambda: 1 << 20, 1 << 20))
         with pytest.raises(Transient, match=r"short of memory .the limit of what the container has left is 1 MiB"):
-            await run_planner(on(300, replace(request(20_000), replication_factor=100)), None)
+            await planned_once(on(300, replace(request(20_000), replication_factor=100)), None)
 
     async def test_has_memory_to_compile(self, monkeypatch):
         """Without a cache each process compiles the loops of a plan by load, which takes 294 MiB, for any cluster."""
@@ -204,14 +222,14 @@ class TestProcess:
 
         monkeypatch.setattr(solving, "_asked", asked)
         by_load = replace(request(), goals=Goals(load=(LoadGoal(LoadResource.DISK),)))
-        await run_planner(by_load, AllInlineTurns().of("a"))
+        await planned_once(by_load, AllInlineTurns().of("a"))
         assert limits == [384]
 
     async def test_has_limited_time(self, monkeypatch):
         """The plans of other inline connections wait for it."""
         monkeypatch.setattr(solving, "_LONGEST_SECONDS", 0.01)
         with pytest.raises(Transient, match="took more than 0 s, the limit for an inline connection") as failed:
-            await run_planner(request(60_000), AllInlineTurns().of("a"))
+            await planned_once(request(60_000), AllInlineTurns().of("a"))
         assert failed.value.reason == "PlanningFailed"
         assert children() == []
 
@@ -222,7 +240,7 @@ class TestProcess:
         """
         monkeypatch.setattr(solving, "_LONGEST_TRUSTED_SECONDS", 0.01)
         with pytest.raises(Transient, match="took more than 0 s, the limit for a KafkaConnection") as failed:
-            await run_planner(request(60_000), None)
+            await planned_once(request(60_000), None)
         assert failed.value.message.endswith("narrow spec.topics, or lower spec.replicationFactor")
         assert (failed.value.reason, failed.value.retry_after) == ("PlanningFailed", 3600)
         assert children() == []
@@ -232,21 +250,21 @@ class TestProcess:
         turns, ended = AllInlineTurns(), []
 
         async def planned(namespace):
-            await run_planner(request(10_000), turns.of(namespace))
+            await planned_once(request(10_000), turns.of(namespace))
             ended.append(namespace)
 
         async with asyncio.TaskGroup() as waiting, turns.of("first").process():
             for namespace in ("a", "a", "b"):
                 waiting.create_task(planned(namespace))
             async with asyncio.timeout(60):
-                await run_planner(request(), turns.of("a"))  # an easy plan does not wait
+                await planned_once(request(), turns.of("a"))  # an easy plan does not wait
             assert children() == []
         assert ended == ["a", "b", "a"]  # a namespace delays another one by one plan
 
     @pytest.fixture
     async def long(self):
         """A plan that takes a while, and its process."""
-        task = asyncio.create_task(run_planner(request(60_000), None))
+        task = asyncio.create_task(planned_once(request(60_000), None))
         (pid,) = await asyncio.to_thread(wait_until, "it is planning", children)
         yield task, pid
         task.cancel()
@@ -256,7 +274,8 @@ class TestProcess:
         """It is looked up by its pid for as long as it runs; then another process may have this number."""
         memory = PlanMemory(lambda: None, 1)
         monkeypatch.setattr(solving, "_memory", memory)
-        task = asyncio.create_task(run_planner(request(60_000), None))
+        draft = draft_memory("a")
+        task = asyncio.create_task(run_planner(request(60_000), None, draft))
         (pid,) = await asyncio.to_thread(wait_until, "it is planning", children)
         (grant,) = memory._grants
         async with asyncio.timeout(20):
@@ -266,6 +285,7 @@ class TestProcess:
         task.cancel()
         await asyncio.wait({task})
         assert grant.pid is None
+        draft.release()
         assert memory._grants == []
 
     async def test_ends_when_nobody_wants_the_plan(self, long):
@@ -339,7 +359,7 @@ class TestLogDirs:
     @pytest.mark.parametrize("turns", [None, AllInlineTurns().of("a")])
     async def test_the_very_moves(self, turns):
         many = in_one_log_dir(1_500, room={"/b": 1})
-        found = await run_log_dirs(many, turns)
+        found = await searched_once(many, turns)
         assert found == answers_to(many)
         assert [answer.full for answer in found] == ["/b", "/b"]
         assert found[0].moves
@@ -348,17 +368,17 @@ class TestLogDirs:
         """Without the half second in which a process starts."""
         monkeypatch.setattr(solving, "_asked", lambda *_: pytest.fail("in a process"))
         few = in_one_log_dir(10)
-        assert await run_log_dirs(few, AllInlineTurns().of("a")) == answers_to(few)
-        assert await run_log_dirs([], None) == []
+        assert await searched_once(few, AllInlineTurns().of("a")) == answers_to(few)
+        assert await searched_once([], None) == []
 
     async def test_has_limited_time(self, monkeypatch):
         monkeypatch.setattr(solving, "_LONGEST_SECONDS", 0.01)
         with pytest.raises(Transient, match="planning the log dirs of 40000 replicas took more than 0 s") as failed:
-            await run_log_dirs(in_one_log_dir(20_000), AllInlineTurns().of("a"))
+            await searched_once(in_one_log_dir(20_000), AllInlineTurns().of("a"))
         assert failed.value.reason == "PlanningFailed"
         assert children() == []
 
     async def test_has_limited_memory(self, monkeypatch):
         monkeypatch.setattr(solving, "_MEMORY_BYTES", -50 * 2**20)
         with pytest.raises(Transient, match=r"planning the log dirs of 4000 replicas ended .* short of memory"):
-            await run_log_dirs(in_one_log_dir(2_000), AllInlineTurns().of("a"))
+            await searched_once(in_one_log_dir(2_000), AllInlineTurns().of("a"))
