@@ -35,6 +35,11 @@ class PartitionMove:
         return min(len(self.origin), len(self.planned_from), len(self.target))
 
     @property
+    def most(self) -> int:
+        """How many replicas the partition may have at a rest point."""
+        return max(len(self.origin), len(self.target))
+
+    @property
     def known(self) -> frozenset[BrokerId]:
         """The brokers on which the run can have put the partition: a replica elsewhere comes from another tool."""
         return frozenset((*self.origin, *self.planned_from, *self.target))

@@ -5,7 +5,7 @@ observed, so a restart changes no answer. Three rules come from real brokers: a 
 null, new copies are made before old ones are dropped, and only the call before an election changes the order.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -20,7 +20,7 @@ from kafka_rebalance.execution.partition_move import (
     keeps_its_list,
     resized,
 )
-from kafka_rebalance.execution.rollback import Skip, rollback_target
+from kafka_rebalance.execution.rollback import Skip, rollback_target, without_surplus
 from kafka_rebalance.model.bulk import made_in_bulk
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -151,7 +151,7 @@ def _judge_in_flight(
     goal = move.target if direction is Direction.FORWARD else move.origin
     # A rollback waits neither for a copy on a broker that is gone nor for its return: a deletion would never end.
     awaited = adding - state.isr or set(state.replicas) - set(state.removing) - state.isr
-    hopeless = direction is Direction.ROLLBACK and not awaited.isdisjoint(_gone(move, seen))
+    hopeless = direction is Direction.ROLLBACK and not awaited.isdisjoint(_gone(move.origin, seen))
     if adding <= set(goal) and not state.wedged and not hopeless and direction is not Direction.REVERT:
         step = tuple(b for b in state.replicas if b not in state.removing)
         leads_away = bool(state.leader is not None and step[:1] != (state.leader,))
@@ -227,8 +227,10 @@ def _judge_next_step(
         return _wait(Reason.METADATA_MISSING, "no broker reported min.insync.replicas; retrying")
     grown = back and len(goal) < min(len(move.target), len(state.replicas))
     if grown and len(goal) < min_insync:
-        message = f"min.insync.replicas is {min_insync}: no client could produce with {len(goal)} replicas"
-        return _skip(Reason.BELOW_MIN_INSYNC_REPLICAS, message)
+        if len(state.replicas) <= len(move.target):
+            message = f"min.insync.replicas is {min_insync}: no client could produce with {len(goal)} replicas"
+            return _skip(Reason.BELOW_MIN_INSYNC_REPLICAS, message)
+        goal = without_surplus(state, len(move.target), seen.cluster.brokers).replicas
     # Require no more than there would be: one replica with min.insync.replicas=2 was like that before us.
     min_insync = min(min_insync, max(len(move.origin), len(goal)))
     rules = steps.StepRules(parallel_replicas, min_insync, seen.cluster.brokers.keys())
@@ -236,7 +238,7 @@ def _judge_next_step(
     outcome = steps.next_step(present, goal, rules)
     if outcome is None:
         return PartitionStatus(MovePhase.DONE)
-    if isinstance(outcome, steps.Wait) and back and (gone := _gone(move, seen)):
+    if isinstance(outcome, steps.Wait) and back and (gone := _gone(dict.fromkeys((*move.origin, *goal)), seen)):
         # The wait may never end, and a broker that is gone must not block a deletion.
         return _skip(Reason.ORIGINAL_BROKER_GONE, f"{outcome.message}; brokers {gone} are gone")
     if isinstance(outcome, steps.Wait):
@@ -244,6 +246,10 @@ def _judge_next_step(
     if back and (absent := _left_out_of_sync(move, state, outcome, seen)):
         # Kafka before 4.3 would not complete the step, and it would be cancelled: do not start it.
         return _skip(Reason.ORIGINAL_BROKER_GONE, f"brokers {absent} are gone and would stay replicas out of sync")
+    if direction is Direction.REVERT and (behind := _behind_a_drop(outcome, state)):
+        # Kafka would not complete the drop before, and what a revert finds in flight is cancelled.
+        message = f"Kafka drops no replica until broker {behind[0]}, which stays, is in sync"
+        return _wait(Reason.REPLICA_NOT_IN_SYNC, message, started=True)
     return _judge_call(move, state, direction, goal, outcome, rules)
 
 
@@ -267,7 +273,7 @@ def _judge_call(
         # The reassignment ended before metadata showed the copy in the ISR, or it left the ISR: drop nothing for it.
         message = f"broker {late[0]} has the copy but is not in sync; no in-sync replica is dropped before it is"
         return _wait(Reason.COPY_NOT_IN_SYNC, message, started=True, step=step.replicas, pausable=pausable)
-    present, most = steps.Present(state.replicas, state.isr, state.leader), _replication_factor(move)
+    present, most = steps.Present(state.replicas, state.isr, state.leader), move.most
     bring_to_rest = pausable and not by_others and len(state.replicas) > most
     return PartitionStatus(
         MovePhase.READY,
@@ -297,12 +303,20 @@ def _led_by_another(move: PartitionMove) -> bool:
 def _only_preferred_leader_missing(move: PartitionMove, state: PartitionState, seen: Observation) -> bool:
     """Whether the original replicas are back, and their preferred leader is gone while another one leads."""
     led = state.leader is not None and bool(state.isr)
-    return led and set(state.replicas) == set(move.origin) and move.origin[0] in _gone(move, seen)
+    return led and set(state.replicas) == set(move.origin) and bool(_gone(move.origin[:1], seen))
 
 
-def _gone(move: PartitionMove, seen: Observation) -> list[BrokerId]:
-    """Original brokers that are neither live nor restarting."""
-    return [b for b in move.origin if b not in seen.cluster.brokers and b not in seen.restarting]
+def _gone(brokers: Iterable[BrokerId], seen: Observation) -> list[BrokerId]:
+    """Those that are neither live nor restarting."""
+    return [b for b in brokers if b not in seen.cluster.brokers and b not in seen.restarting]
+
+
+def _behind_a_drop(step: steps.Step, state: PartitionState) -> list[BrokerId]:
+    """The replicas out of sync that stay, if the step's first call only drops others."""
+    call = step.calls[0]
+    if not isinstance(call, steps.Alter) or call.until_in_sync or len(call.replicas) == len(state.replicas):
+        return []
+    return [b for b in call.replicas if b not in state.isr]
 
 
 def _left_out_of_sync(
@@ -312,7 +326,7 @@ def _left_out_of_sync(
     call = step.calls[0]
     if not isinstance(call, steps.Alter) or not call.until_in_sync:
         return []
-    return [b for b in _gone(move, seen) if b in call.replicas and b not in state.isr]
+    return [b for b in _gone(move.origin, seen) if b in call.replicas and b not in state.isr]
 
 
 def _leads_to_rest(move: PartitionMove, state: PartitionState, step: steps.Step, direction: Direction) -> bool:
@@ -328,15 +342,10 @@ def _leads_to_rest(move: PartitionMove, state: PartitionState, step: steps.Step,
         return False
     same_brokers = set(call.replicas) == set(state.replicas)
     repairs_order = direction is not Direction.FORWARD and same_brokers and not _may_keep_order(move, state, direction)
-    return repairs_order or len(state.replicas) > _replication_factor(move)
+    return repairs_order or len(state.replicas) > move.most
 
 
 def _may_keep_order(move: PartitionMove, state: PartitionState, direction: Direction) -> bool:
     """Whether a paused rollback leaves the order: as the plan made or found it, or of a list that it only reordered."""
     without_copies = set(move.origin) == set(move.target)
     return direction is Direction.ROLLBACK and (without_copies or state.replicas in {move.target, move.planned_from})
-
-
-def _replication_factor(move: PartitionMove) -> int:
-    """How many replicas the partition may have at a rest point."""
-    return max(len(move.origin), len(move.target))

@@ -267,6 +267,40 @@ class TestAtRest:
         assert (found.phase, found.reason) == (MovePhase.SKIPPED, "BelowMinInsyncReplicas")
         assert status_of(state(1, 2, 3), ROLLBACK, move=move, min_insync=1, r=2).call == Alter(replicas_of(1))
 
+    @pytest.mark.parametrize("direction", [ROLLBACK, REVERT])
+    def test_above_a_larger_replication_factor_only_the_surplus_is_dropped(self, direction):
+        """Down to the larger one: below min.insync.replicas, no client could produce."""
+        move = PartitionMove(TP, "id-1", replicas_of(1), replicas_of(1), replicas_of(3, 2))
+        found = status_of(state(3, 1, 2), direction, move=move, min_insync=2)
+        assert (found.phase, found.call) == (MovePhase.READY, Alter(replicas_of(3, 1)))
+        assert status_of(state(3, 1), direction, move=move, min_insync=2).phase is MovePhase.SKIPPED
+
+    @pytest.mark.parametrize("direction", [ROLLBACK, REVERT])
+    def test_a_way_back_ends_beside_dead_copies(self, direction):
+        """Of brokers that are no original ones: Kafka drops nothing while one of them stays."""
+        move = PartitionMove(TP, "id-1", replicas_of(1), replicas_of(1), replicas_of(3, 2))
+        found = status_of(state(3, 1, 2, isr=(1,)), direction, move=move, min_insync=2, alive=[1, 4, 5])
+        assert (found.phase, found.reason) == (MovePhase.SKIPPED, "OriginalBrokerGone")
+        assert "3" in found.message
+
+    def test_a_revert_does_not_begin_a_drop_that_waits(self):
+        """It would cancel it in the next round: a live replica that stays is behind."""
+        found = status_of(state(1, 2, 3, 4, isr=(1, 4)), REVERT, alive=[1, 3, 4, 5, 6])
+        assert (found.phase, found.reason) == (MovePhase.WAITING, "ReplicaNotInSync")
+        assert "broker 3" in found.message
+        found = status_of(state(1, 2, 3, 4, isr=(1, 3, 4)), REVERT, alive=[1, 3, 4, 5, 6])
+        assert found.call == Alter(replicas_of(1, 3, 4))
+
+    def test_a_rollback_begins_it(self):
+        """It completes when the replica is in sync."""
+        found = status_of(state(1, 2, 3, 4, isr=(1, 4)), ROLLBACK, alive=[1, 3, 4, 5, 6])
+        assert found.call == Alter(replicas_of(1, 3, 4))
+
+    def test_what_the_plan_leaves_is_brought_to_its_replication_factor(self):
+        """An earlier plan of the run, or a run that was taken over, has left a copy that this one does not move."""
+        move = dataclasses.replace(MOVE, target=MOVE.origin, planned_from=replicas_of(1, 2, 3, 4))
+        assert status_of(state(1, 2, 3, 4), move=move).call == Alter(MOVE.origin)
+
     def test_a_rollback_that_cannot_be_done_is_named(self):
         """OriginalBrokerGone: skipped, so that the teardown completes."""
         found = status_of(state(4, 2, 3), ROLLBACK, alive=[2, 3, 4, 5, 6])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_rebalance.execution.rollback import Skip, drop_set, rollback_target
+from kafka_rebalance.execution.rollback import Skip, drop_set, rollback_target, without_surplus
 from kafka_rebalance.execution.steps import Wait
 from kafka_rebalance.model.topology import PartitionState, TopicPartition, replicas_of
 
@@ -64,6 +64,12 @@ class TestRollbackTarget:
         present = state(4, 2, 3, 5, isr={2, 4, 5}, leader=4)
         assert rollback_target(ORIGIN, TARGET, present, ALIVE - {1}) == (4, 2, 5)
 
+    def test_of_those_out_of_sync_the_dead_go_first(self):
+        """Kafka drops no live one beside a dead one, so the partition would stay above its replication factor."""
+        present = state(1, 2, 3, 4, isr={1, 4})
+        assert rollback_target(ORIGIN, TARGET, present, ALIVE - {2}) == (1, 3, 4)
+        assert rollback_target(ORIGIN, TARGET, present, ALIVE - {2}, only_in_flight=True) == (1, 3, 4)
+
 
 class TestRevert:
     """deletionPolicy Revert: only partitions in flight move back."""
@@ -84,6 +90,12 @@ class TestRevert:
         """The leader, then in-sync replicas in their present order, down to the original count."""
         present = state(4, 2, 3, 5, isr={4, 2, 3})
         assert rollback_target(ORIGIN, TARGET, present, ALIVE, only_in_flight=True) == (4, 2, 3)
+
+    @pytest.mark.parametrize(("present", "kept"), [((4, 1, 5), (4, 1)), ((1, 4, 5, 6), (1, 4))])
+    def test_of_a_larger_replication_factor_only_the_surplus_is_dropped(self, present, kept):
+        """The copies that it asks for are steps of their own: below it they stay, too."""
+        found = rollback_target(replicas_of(1), replicas_of(4, 5), state(*present), ALIVE, only_in_flight=True)
+        assert found == kept
 
     def test_a_completed_reorder_stays(self):
         """A target that reorders the origin has been reached."""
@@ -107,3 +119,17 @@ class TestDropSet:
     def test_leader_then_in_sync_then_the_rest(self, ids, isr, leader, count, dropped):
         """KIP-236: the replicas beyond the first ``count`` of leader ++ in-sync ++ out-of-sync."""
         assert drop_set(state(*ids, isr=isr, leader=leader), count) == dropped
+
+    @pytest.mark.parametrize(
+        ("dead", "count", "dropped"),
+        [({2}, 3, {2}), ({2}, 2, {2, 3}), ({2, 3}, 3, {3}), ({4}, 3, {3}), (set(), 3, {3})],
+    )
+    def test_the_dead_go_first(self, dead, count, dropped):
+        """One that is still in the ISR counts as in sync."""
+        assert drop_set(state(1, 2, 3, 4, isr={1, 4}), count, ALIVE - dead) == dropped
+
+    def test_what_is_left_of_the_partition(self):
+        """Without the surplus, in the present order; unchanged if there is none."""
+        present = state(1, 2, 3, 4, isr={1, 4})
+        assert without_surplus(present, 3, ALIVE - {2}) == state(1, 3, 4, isr={1, 4})
+        assert without_surplus(present, 4, ALIVE) is present

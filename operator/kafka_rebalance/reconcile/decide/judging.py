@@ -68,7 +68,7 @@ def exempt_from_health_gate(
         status, state, move = notable[tp], partitions.get(tp), run.move_of.get(tp)
         if not status.started or status.by_others or status.phase not in _UNSETTLED or state is None or move is None:
             continue
-        if state.in_flight or len(state.replicas) > max(len(move.origin), len(move.target)):
+        if state.in_flight or len(state.replicas) > move.most:
             yield tp
     yield from (row.tp for row in run.plan.skipped if row.reason == Reason.NO_LEADER)
 
