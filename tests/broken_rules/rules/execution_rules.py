@@ -88,6 +88,36 @@ EXECUTION_RULES = (
         ("tests/unit/execution/test_rollback.py::TestRollbackTarget::test_a_dead_original_is_never_added_back",),
     ),
     BrokenRule(
+        "dead-surplus",
+        "Above its replication factor, a partition drops dead replicas before live ones that are behind.",
+        "execution/rollback.py",
+        "(b != state.leader, b not in state.isr, b in lost)",
+        "(b != state.leader, b not in state.isr)",
+        (
+            "tests/unit/execution/test_rollback.py::TestRollbackTarget::test_of_those_out_of_sync_the_dead_go_first",
+            "tests/unit/reconcile/test_engine_above_factor.py::TestOneBehind::test_a_deletion_drops_the_dead_one",
+        ),
+    ),
+    BrokenRule(
+        "former-factor",
+        "A partition that a way back leaves above its replication factor is planned with the one of before.",
+        "reconcile/runs/plan_maker.py",
+        "        partitions = {**partitions, **surplus} if surplus else partitions\n",
+        "",
+        (
+            "tests/unit/reconcile/test_engine_above_factor.py::TestPlannedAgain::test_without_the_dead",
+            "tests/unit/reconcile/test_engine_above_factor.py::TestHeirs::test_dead_brokers",
+        ),
+    ),
+    BrokenRule(
+        "left-above",
+        "A partition that the rounds cannot bring back to its replication factor does not hold up the next plan.",
+        "reconcile/runs/plan_request.py",
+        "if move.tp not in left_alone or",
+        "if True or",
+        ("tests/unit/reconcile/test_engine_above_factor.py::TestPlannedAgain::test_the_others_of_the_run",),
+    ),
+    BrokenRule(
         "moved-by-others",
         "A partition that another tool has moved to other brokers is left alone, also by a rollback.",
         "execution/partition_move.py",

@@ -7,13 +7,14 @@ from datetime import datetime
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.rollback import without_surplus
 from kafka_rebalance.kafka.ports import CALL_SECONDS
 from kafka_rebalance.model.plan import LogDirMove, Plan
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import PartitionState, ReplicaKey, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.inheritance import Inheritance
-from kafka_rebalance.reconcile.runs.plan_request import moved_by_others, refuse_stale
+from kafka_rebalance.reconcile.runs.plan_request import is_above, moved_by_others, refuse_stale
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.record import LoadedRun, Record, Stores, load_origins, loaded_run_of
 from kafka_rebalance.reconcile.state.round_thread import off_the_loop
@@ -82,11 +83,12 @@ def still_its_own(
     work: EarlierWork,
     partitions: Mapping[TopicPartition, PartitionState],
     known: Mapping[TopicPartition, PartitionState],
+    left_alone: Collection[TopicPartition],
 ) -> tuple[dict[TopicPartition, Origin], tuple[PartitionMove, ...], set[TopicPartition]]:
     """The origins and moves that a new plan keeps, and the partitions of these that were not read.
 
     Without those that others have moved since, or move now, also if a run that is taken over had moved them. Raises
-    what ``moved_by_others`` and ``refuse_stale`` raise.
+    what ``moved_by_others`` and ``refuse_stale`` raise, for which ``left_alone`` is.
     """
     theirs = set(moved_by_others((*work.sent, *work.taken_moves.values()), partitions, known))
     for tp in work.inherited.keys() - work.left:
@@ -94,8 +96,29 @@ def still_its_own(
             theirs.add(tp)  # nothing of the run was in flight when it ended
     origins = {tp: origin for tp, origin in work.origins.items() if tp not in theirs}
     earlier = tuple(m for m in (*work.sent, *moves_of(work.inherited.values())) if m.tp not in theirs)
-    refuse_stale(earlier, partitions)
+    refuse_stale(earlier, partitions, known, left_alone)
     return origins, earlier, {move.tp for move in earlier} - partitions.keys()
+
+
+def without_surplus_of(
+    work: EarlierWork,
+    earlier: Iterable[PartitionMove],
+    partitions: Mapping[TopicPartition, PartitionState],
+    replication_factor: int | None,
+    alive: Collection[BrokerId],
+) -> dict[TopicPartition, PartitionState]:
+    """The partitions that steps of these runs have left above their replication factors, as if brought back to them.
+
+    The planner takes the length of a list for the replication factor, unless the spec asks for another one. A revert
+    cannot always drop what is too much, for example beside dead brokers, and a run that is let go drops nothing.
+    """
+    found = {}
+    for move in earlier:
+        state, last = partitions.get(move.tp), work.taken_moves.get(move.tp, move)
+        if state is None or state.in_flight or state.topic_id != move.topic_id or not is_above(last, state):
+            continue
+        found[move.tp] = without_surplus(state, max(last.most, move.most, replication_factor or 0), alive)
+    return found
 
 
 def refuse_early(taken: Iterable[Run], now: datetime) -> None:

@@ -20,6 +20,7 @@ from kafka_rebalance.api.v1alpha1 import planning_hash
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
 from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.rate_order import refuse_unordered
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir
 from kafka_rebalance.model.load import LoadModel
@@ -48,12 +49,14 @@ from kafka_rebalance.reconcile.runs.earlier_runs import (
     moves_to_keep,
     refuse_early,
     still_its_own,
+    without_surplus_of,
 )
 from kafka_rebalance.reconcile.runs.known_loads import known_loads, live_sizes, refuse_unknown_sizes
 from kafka_rebalance.reconcile.runs.log_dir_plan import LogDirInputs, dirs_of_others, log_dir_questions, with_log_dirs
 from kafka_rebalance.reconcile.runs.plan_memory import DraftMemory
 from kafka_rebalance.reconcile.runs.plan_request import (
     PlanInputs,
+    from_lists_of,
     make_plan,
     refuse_outdated,
     still_copied,
@@ -94,7 +97,7 @@ class _PlanBasis:
 
     ``partitions``: all of the cluster, as from ``_planned_from``; ``selected``: those of the spec. ``pinned``: the
     topics that stay. ``dirs``: the log dirs of the brokers that answered. ``origins``: those with which the run of the
-    plan starts.
+    plan starts. ``former``: as of ``PlanInputs``.
     """
 
     partitions: States
@@ -103,6 +106,7 @@ class _PlanBasis:
     dirs: Mapping[BrokerId, tuple[LogDir, ...]]
     work: EarlierWork
     origins: Mapping[TopicPartition, Origin]
+    former: Collection[BrokerId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,25 +215,33 @@ class PlanMaker:
         begun_at = self._clock.now()  # what is handed over after this is not inherited by this plan
         back = await off_the_loop(_moved_back_by, rollbacks)
         read = await off_the_loop(known_ones, await self._admin.describe_partitions(), self._known())
-        record = rebalance.record  # of one moment: another one may replace it during each await
+        record, left_alone = rebalance.record, rebalance.assessment.statuses.within(MovePhase.SKIPPED)
+        # Both of one moment: others may replace them during each await.
         flying = await off_the_loop(copies_of, record.moves, copies_to_keep(rebalance), read, info.brokers)
         work = await earlier_work(rebalance.uid, record, self._stores, self._runs_to_take_over)
         refuse_early(work.taken, self._clock.now())
         let_go = await off_the_loop(still_copied, work.taken_moves, work.left, read)
         partitions = await off_the_loop(_planned_from, read, flying, back, let_go)
+        origins, earlier, missing = await off_the_loop(still_its_own, work, partitions, self._known(), left_alone)
+        await self._refuse_unseen(missing)
+        surplus = await off_the_loop(
+            without_surplus_of, work, earlier, partitions, spec.replication_factor, info.brokers
+        )
+        above = {tp: partitions[tp] for tp in surplus}
+        partitions = {**partitions, **surplus} if surplus else partitions
         namespace = rebalance.desired.metadata.namespace
         selected = await in_thread(lambda: select(spec, partitions), self._thread_turn, namespace)
         pinned: Collection[str] = ()
         if spec.topics.pinned:
             pinned = await in_thread(lambda: pinned_topics(spec, selected), self._thread_turn, namespace)
-        origins, earlier, missing = await off_the_loop(still_its_own, work, partitions, self._known())
-        await self._refuse_unseen(missing)
         dirs = await self._admin.log_dirs(tuple(info.brokers))
-        basis = _PlanBasis(partitions, selected, pinned, dirs, work, origins)
+        former = await off_the_loop(lambda: frozenset(b for move in earlier for b in move.known))
+        basis = _PlanBasis(partitions, selected, pinned, dirs, work, origins, former)
         made, spent, model = await self._solved(rebalance, spec, info, basis, memory)
         if not any(p.current != p.target or p.elects for p in made.partitions):
             await off_the_loop(refuse_outdated, selected, read, self._known())
-        made = await off_the_loop(with_earlier_moves, made, earlier, partitions, let_go)
+        made = await off_the_loop(from_lists_of, made, above) if above else made
+        made = await off_the_loop(with_earlier_moves, made, earlier, partitions, {**let_go, **above})
         topics = await off_the_loop(_topics_of, partitions)
         unmatched = await in_thread(
             lambda: tuple(unmatched_patterns(spec.topics, topics)), self._thread_turn, namespace
@@ -260,7 +272,7 @@ class PlanMaker:
         capacities = broker_capacities(self._capacity(), info.brokers, basis.dirs)
         spent = await off_the_loop(spent_by, work.begun, work.sent, partitions)
         avoided = await off_the_loop(to_avoid, not_named(rebalance, info.brokers), partitions)
-        inputs = PlanInputs(lists, min_insync, spent, capacities, basis.pinned, avoided)
+        inputs = PlanInputs(lists, min_insync, spent, capacities, basis.pinned, avoided, basis.former)
         # The turn is not held while the cluster is read: its servers could delay those of other namespaces.
         made = await make_plan(spec, info, selected, loads, inputs, self._turns, memory)
         return replace(made, data_source=loads.source), spent, model

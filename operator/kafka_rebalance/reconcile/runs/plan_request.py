@@ -37,7 +37,8 @@ class PlanInputs:
 
     ``min_insync`` is the effective min.insync.replicas per topic; absent: 1. ``spent``: of the budget, by the same run.
     ``capacities``: of each broker and resource, where known. ``pinned``: the topics that stay. ``avoided``: brokers
-    that other rebalances empty.
+    that other rebalances empty. ``former``: brokers that have held partitions of the run. Dead ones may be emptied also
+    after the run has dropped their replicas.
     """
 
     lists: AssignmentLists = field(default_factory=AssignmentLists)
@@ -46,6 +47,7 @@ class PlanInputs:
     capacities: Mapping[BrokerId, Mapping[LoadResource, int]] = field(default_factory=dict)
     pinned: Collection[str] = frozenset()
     avoided: Collection[BrokerId] = frozenset()
+    former: Collection[BrokerId] = frozenset()
 
 
 async def make_plan(
@@ -87,7 +89,7 @@ def _request(
     holders = frozenset[BrokerId]().union(*{state.replicas for state in resting.values()})
     live = tuple(sorted(info.brokers.values(), key=lambda broker: broker.id))
     include, decommission = _ids(spec.brokers.include), _ids(spec.brokers.decommission)
-    targets = eligible_brokers(live, include, decommission, holders).difference(inputs.avoided)
+    targets = eligible_brokers(live, include, decommission, holders.union(inputs.former)).difference(inputs.avoided)
     if not targets:
         raise Refused(Reason.INSUFFICIENT_BROKERS, "other rebalances empty all brokers that may hold replicas")
     away = holders - set(info.brokers) - decommission
@@ -193,18 +195,29 @@ def _refuse_offline(partitions: Mapping[TopicPartition, PartitionState]) -> None
         raise Refused(Reason.OFFLINE_PARTITIONS, message)
 
 
-def refuse_stale(earlier: Iterable[PartitionMove], partitions: Mapping[TopicPartition, PartitionState]) -> None:
+def refuse_stale(
+    earlier: Iterable[PartitionMove],
+    partitions: Mapping[TopicPartition, PartitionState],
+    known: Mapping[TopicPartition, PartitionState],
+    left_alone: Collection[TopicPartition],
+) -> None:
     """Transient("MetadataStale") while metadata still shows copies that a cancel has just taken back.
 
-    A plan from such a list would leave the partition with one replica too many. A topic that was deleted and created
-    again has a new list, without copies of the earlier topic.
+    A plan from such a list would not start from what the partition is. A topic that was deleted and created again has a
+    new list, without copies of the earlier topic. ``left_alone``: partitions for which the rounds have found that
+    nothing can be taken back, for example beside dead brokers: what both readings show is no old metadata.
     """
     for move in earlier:
-        state, most = partitions.get(move.tp), max(len(move.origin), len(move.target))
-        if state is None or state.topic_id != move.topic_id:
+        state = partitions.get(move.tp)
+        if state is None or state.topic_id != move.topic_id or not is_above(move, state):
             continue
-        if len(state.replicas) > most and set(state.replicas) <= move.known:
+        if move.tp not in left_alone or move.tp not in known or known[move.tp].replicas != state.replicas:
             raise Transient(Reason.METADATA_STALE, f"{move.tp} still shows {list(state.replicas)}; reading again", 1.0)
+
+
+def is_above(move: PartitionMove, state: PartitionState) -> bool:
+    """Whether a step of the move has left the partition above its replication factor."""
+    return len(state.replicas) > move.most and move.known.issuperset(state.replicas)
 
 
 def refuse_outdated(
@@ -287,7 +300,8 @@ def with_earlier_moves(
 
     A partition that others have moved keeps its list from before the run, so the run leaves it alone. A partition that
     others are moving now keeps the list that they found; its target is theirs. Copies of an earlier run that are still
-    in flight (``let_go``) are given up: the plan leads from their list to that without them.
+    in flight, and replicas above the replication factor (``let_go``: the partitions with these) are given up: the plan
+    leads from their list to that without them.
     """
     planned = {p.tp for p in made.partitions}
     drifted = {row.tp for row in made.skipped if row.reason == Reason.DRIFTED}
@@ -299,6 +313,18 @@ def with_earlier_moves(
             current = tuple(b for b in flying.replicas if b not in flying.removing) if flying is not None else stays
             left.append(PlannedPartition(e.tp, current, stays, e.topic_id, e.size_bytes))
     return replace(made, partitions=tuple(sorted((*made.partitions, *left)))) if left else made
+
+
+def from_lists_of(made: Plan, found: Mapping[TopicPartition, PartitionState]) -> Plan:
+    """The plan from these lists: the planner was told of fewer replicas.
+
+    The replicas that it was not told of are dropped, and belong to what the run knows of the partition.
+    """
+
+    def as_found(p: PlannedPartition) -> PlannedPartition:
+        return replace(p, current=found[p.tp].replicas, elects=False) if p.tp in found else p
+
+    return replace(made, partitions=tuple(map(as_found, made.partitions)))
 
 
 def _ids(ids: Iterable[int]) -> frozenset[BrokerId]:

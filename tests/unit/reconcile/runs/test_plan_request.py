@@ -122,22 +122,37 @@ class TestStrategies:
 
 class TestStaleMetadata:
     ERRAND = PartitionMove(TopicPartition("t", 0), "id", replicas_of(1), replicas_of(1), replicas_of(1, 2, 3))
+    MOVED = replace(ERRAND, target=replicas_of(2))
+    TP = ERRAND.tp
 
     def test_a_copy_too_many(self):
         """After a cancel that metadata does not show yet."""
-        errand = replace(self.ERRAND, target=replicas_of(2))
         with pytest.raises(Transient, match="t-0 still shows"):
-            refuse_stale([errand], cluster([1, 2]))
+            refuse_stale([self.MOVED], cluster([1, 2]), cluster([1]), ())
+
+    def test_a_copy_too_many_that_is_taken_back(self):
+        """Both readings show it, and the rounds are about to drop it."""
+        with pytest.raises(Transient, match="t-0 still shows"):
+            refuse_stale([self.MOVED], cluster([1, 2]), cluster([1, 2]), ())
+
+    @pytest.mark.parametrize("known", [[[1]], [[2, 1]], []], ids=["one", "another order", "none"])
+    def test_a_copy_too_many_that_only_one_reading_shows(self, known):
+        """What the rounds leave alone is what they have read."""
+        with pytest.raises(Transient, match="t-0 still shows"):
+            refuse_stale([self.MOVED], cluster([1, 2]), cluster(*known), {self.TP})
+
+    def test_a_copy_too_many_that_stays(self):
+        """The rounds cannot drop it, so it is no old metadata."""
+        refuse_stale([self.MOVED], cluster([1, 2]), cluster([1, 2]), {self.TP})
 
     def test_a_topic_that_was_created_again(self):
         """Its list does not change by reading it again."""
-        errand = replace(self.ERRAND, target=replicas_of(2), topic_id="earlier")
-        refuse_stale([errand], cluster([1, 2]))
+        refuse_stale([replace(self.MOVED, topic_id="earlier")], cluster([1, 2]), cluster([1, 2]), ())
 
     @pytest.mark.parametrize("present", [(1, 2), (1, 2, 3)])
     def test_copies_that_a_larger_replication_factor_asked_for(self, present):
         """They are meant to stay, so another plan can start from them."""
-        refuse_stale([self.ERRAND], cluster(present))
+        refuse_stale([self.ERRAND], cluster(present), cluster(present), ())
 
 
 class TestOfflinePolicy:
