@@ -1,6 +1,8 @@
 """A partition that a way back leaves above its replication factor holds up no plan, and is brought back to it."""
 
+import asyncio
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
@@ -56,6 +58,21 @@ class TestPlannedAgain:
         """The edit that empties the dead brokers is planned, and leads to as many replicas as before the run."""
         operator = await copied_when_they_die(2, 3, min_insync=min_insync)
         operator.edit(brokers={"decommission": [1, 2, 3]})
+        await operator.until("Succeeded")
+        (held,) = operator.kafka.lists("t")
+        assert len(held) == 3
+        assert not {1, 2, 3}.intersection(held)
+
+    @pytest.mark.parametrize("rounds", range(1, 9))
+    async def test_killed_meanwhile(self, rounds):
+        """What the partition had before is stored, and the next operator finds again what cannot be dropped."""
+        operator = await copied_when_they_die(2, 3)
+        operator.edit(brokers={"decommission": [1, 2, 3]})
+        for _ in range(rounds):
+            await operator.engine.tick()
+            operator.clock.at += timedelta(seconds=1)
+            await asyncio.sleep(0)
+        operator.restart()
         await operator.until("Succeeded")
         (held,) = operator.kafka.lists("t")
         assert len(held) == 3
