@@ -7,6 +7,14 @@ call of the partition follows, the record counts only as long as this module say
 from kafka_rebalance.model.topology import PartitionState, Replicas
 
 
+def reordered_instead(recorded: Replicas, call: Replicas, replicas: Replicas) -> bool:
+    """Whether others have given the list, which is at rest, another order, and the run has not changed it at all.
+
+    Then the call is the recorded list, as for an election and for moves between log dirs.
+    """
+    return call == recorded != replicas and set(replicas) == set(recorded)
+
+
 def carried_out(recorded: Replicas, call: Replicas, state: PartitionState) -> bool | None:
     """Whether the call was carried out on the recorded list; None: another tool changed the partition instead.
 

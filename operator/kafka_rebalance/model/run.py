@@ -51,6 +51,14 @@ class Origin:
         joined = dict(asked) | dict(self.log_dirs)
         return self if len(joined) == len(self.log_dirs) else replace(self, log_dirs=tuple(sorted(joined.items())))
 
+    def reordered(self, replicas: Replicas, leader: BrokerId | None) -> "Origin":
+        """The origin with the order that others have given the list since, and their leader.
+
+        A broker that leads because the run has elected it is not theirs: the recorded leader stays.
+        """
+        elected = leader == self.replicas[0]
+        return replace(self, replicas=replicas, leader=self.leader if elected else leader, first_call=replicas)
+
     def without_log_dirs(self, brokers: Collection[BrokerId]) -> "Origin":
         """The origin without the log dirs of these brokers, to which the replicas do not return any more."""
         if not self.log_dirs or not brokers:

@@ -5,6 +5,7 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
 
 from kafka_rebalance.api.v1alpha1 import UNDO_ANNOTATION
+from kafka_rebalance.model.topology import TopicPartition
 
 EVEN = [[1, 2], [2, 3], [3, 1]]
 
@@ -155,6 +156,33 @@ class TestDrift:
         for _ in range(12):
             await operator.round()
         assert (operator.state, operator.status["plan"]["hash"]) == ("AwaitingApproval", asked)
+
+
+class TestOrderOfOthers:
+    """The run has only elected a leader when somebody gives the list another order. An edit then moves it."""
+
+    @pytest.mark.parametrize("restart", [False, True])
+    @pytest.mark.parametrize("led_by", [3, 1])
+    async def test_a_deletion_leads_back_to_it(self, led_by, restart):
+        """The list is theirs, and so is the leader, unless it is the one that the run has elected."""
+        kafka = KafkaInMemory(range(1, 7), t=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+        for number, leader in enumerate((2, 3, 1)):
+            kafka.lead("t", number, leader)
+        operator = applied(kafka, throttle={"unlimited": True}, execution={"parallelLeaderMovements": 1})
+        await operator.until_true(lambda: bool(kafka.elected))
+        assert (kafka.elected, kafka.altered) == (["t-0"], [])
+        kafka.assign("t", 0, 3, 2, 1)
+        kafka.lead("t", 0, led_by)
+        if restart:
+            operator.restart()
+        operator.edit(strategy="MinimalMovement", brokers={"decommission": [2]})
+        await operator.until_true(lambda: 2 not in kafka.lists("t")[0])
+        origin = operator.rebalance.record.origins[TopicPartition("t", 0)]
+        assert (origin.replicas, origin.leader) == ((3, 2, 1), 3 if led_by == 3 else 2)
+        operator.delete()
+        await operator.until_true(lambda: not operator.kube.resources)
+        assert kafka.lists("t") == [[3, 2, 1], [2, 3, 1], [3, 1, 2]]
+        assert led_by == 1 or kafka.leaders("t")[0] == 3
 
 
 class TestDecommission:

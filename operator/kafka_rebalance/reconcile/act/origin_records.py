@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from kafka_rebalance.errors import RebalanceError
-from kafka_rebalance.execution.first_call import carried_out
+from kafka_rebalance.execution.first_call import carried_out, reordered_instead
 from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.model.run import Origin
@@ -185,7 +185,8 @@ def _in_flight(rebalance: Rebalance, cluster: ClusterState) -> dict[TopicPartiti
 def _due(recorded: Origin | None, state: PartitionState, call: Replicas) -> Origin | None:
     """The entry that must be on record before this call (the call is empty for a null); None if the record suffices.
 
-    An election, whose call is the list as it is, does not change it: the first call that does is still to come.
+    An election, whose call is the list as it is, does not change it: the first call that does is still to come. If
+    others have given the list another order before that, their order is recorded.
     """
     done = None
     if recorded is not None:
@@ -194,6 +195,8 @@ def _due(recorded: Origin | None, state: PartitionState, call: Replicas) -> Orig
         done = carried_out(recorded.replicas, recorded.first_call, state)
     if recorded is None or done is None:
         return Origin(state.tp, state.topic_id, state.replicas, state.leader, call) if call else None
+    if not state.in_flight and reordered_instead(recorded.replicas, recorded.first_call, state.replicas):
+        return replace(recorded.reordered(state.replicas, state.leader), first_call=call) if call else None
     if done:
         return replace(recorded, first_call=())
     if call in {(), recorded.replicas, recorded.first_call}:

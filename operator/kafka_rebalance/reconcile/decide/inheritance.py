@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from kafka_rebalance.execution.first_call import reordered_instead
 from kafka_rebalance.execution.partition_move import PartitionMove, changed_instead, drift
 from kafka_rebalance.model.plan import LogDirMove, joined_log_dirs
 from kafka_rebalance.model.run import Origin, RunOutcome
@@ -42,7 +43,7 @@ class Inheritance:
         """The origin of a partition that these runs and a newer one have moved.
 
         ``newer`` shows what the partition was before the newer run sent its first call: by then, others may have moved
-        it out of reach of the runs before, or some of its replicas to other log dirs.
+        it out of reach of the runs before, or some of its replicas to other log dirs, or have given it another order.
         """
         older, move = self.origins[newer.tp], self.moves.get(newer.tp)
         if older.topic_id != newer.topic_id:
@@ -50,6 +51,8 @@ class Inheritance:
         found = PartitionState(newer.tp, newer.topic_id, newer.replicas, frozenset(newer.replicas), newer.leader)
         if move is not None and (changed_instead(move, found) or drift(move, found.replicas)):
             return newer
+        if reordered_instead(older.replicas, older.first_call, newer.replicas):
+            older = older.reordered(newer.replicas, newer.leader)
         dirs = newer.log_dirs or ()
         theirs = {b for b, at in dirs if (was := self.log_dirs.get((newer.tp, b))) is not None and was.excludes(at)}
         older = older.without_log_dirs(theirs).with_log_dirs(dirs)

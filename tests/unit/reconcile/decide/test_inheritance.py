@@ -68,6 +68,13 @@ class TestTwoRuns:
         found = inherited(FIRST, moved(None, [6, 2, 3], [4, 5, 3]))
         assert (found.origins, found.moves) == (FIRST[0], FIRST[1].move_of)
 
+    @pytest.mark.parametrize(("first_leader", "leader", "kept"), [(2, 3, 3), (2, 1, 2), (1, 1, 1)])
+    def test_others_have_reordered_what_the_first_has_only_elected(self, first_leader, leader, kept):
+        """The order is theirs, and so is the leader, unless it is the one that the first run has elected."""
+        first = moved(origin(1, 2, 3, first_call=(1, 2, 3), leader=first_leader), [1, 2, 3], [1, 2, 3])
+        second = moved(origin(3, 2, 1, first_call=(4, 3, 2, 1), leader=leader), [3, 2, 1], [4, 2, 1])
+        assert inherited(first, second).origins[TP] == origin(3, 2, 1, first_call=(4, 3, 2, 1), leader=kept)
+
     def test_the_topic_was_created_again(self):
         again = {TP: origin(4, 2, 3, topic_id="newer")}
         assert inherited(FIRST, (again, None)).origins == again
@@ -124,6 +131,13 @@ class TestLogDirs:
         found = inherited(self.run("/a", "/b", (2, "/a")), self.run("/b", "/c", (2, "/b"), (3, "/d")))
         assert found.origins[TP].log_dirs == ((2, "/a"), (3, "/d"))
         assert found.log_dirs[TP, BrokerId(2)] == LogDirMove(TP, BrokerId(2), "/b", "/c", "/a")
+
+    def test_others_have_reordered_the_list_in_between(self):
+        """The log dirs of before both stay on record."""
+        origins, run = self.run("/b", "/c", (2, "/b"))
+        origins[TP] = replace(origins[TP], replicas=replicas_of(3, 2, 1), first_call=replicas_of(3, 2, 1))
+        found = inherited(self.run("/a", "/b", (2, "/a")), (origins, run))
+        assert (found.origins[TP].replicas, found.origins[TP].log_dirs) == ((3, 2, 1), ((2, "/a"),))
 
     def test_others_have_moved_it_in_between(self):
         found = inherited(self.run("/a", "/b", (2, "/a")), self.run("/c", "/b", (2, "/c")))
