@@ -35,7 +35,7 @@ async def test_the_order_of_the_queue(monkeypatch, most, place):
 
 OF_A_PLAN = {
     plan_maker: [
-        "copies_of", "still_copied", "_planned_from", "known_loads", "refuse_unknown_sizes", "lists_for", "spent_by",
+        "copies_of", "still_copied", "planned_from", "known_loads", "refuse_unknown_sizes", "lists_for", "spent_by",
         "continued_copies", "loaded_run_of", "moves_of",
     ],
     earlier_runs: ["loaded_run_of", "moved_by_others", "refuse_stale"],
@@ -83,7 +83,7 @@ class TestPlanningAgain:
         await operator.until("Succeeded")
         assert operator.kafka.lists("t") == [[4, 2, 5]] * 6
         assert set().union(*found.values()) == {OFF_THE_LOOP}
-        assert {"copies_of", "_planned_from", "moved_by_others", "spent_by", "loaded_run_of"} <= {
+        assert {"copies_of", "planned_from", "moved_by_others", "spent_by", "loaded_run_of"} <= {
             name.rpartition(".")[2] for name in found
         }
 

@@ -19,7 +19,6 @@ from kafka_rebalance.api.spec_warnings import unmatched_patterns
 from kafka_rebalance.api.v1alpha1 import planning_hash
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Transient
-from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.rate_order import refuse_unordered
 from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader, LogDir
@@ -37,8 +36,7 @@ from kafka_rebalance.reconcile.decide.cluster_ownership import owner_of
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep
 from kafka_rebalance.reconcile.decide.disk_capacity import refuse_overfull
 from kafka_rebalance.reconcile.decide.leaving_brokers import not_named, to_avoid
-from kafka_rebalance.reconcile.decide.superseding import as_if_cancelled, continued_copies, copies_of
-from kafka_rebalance.reconcile.decide.teardown import as_rolled_back, moved_back
+from kafka_rebalance.reconcile.decide.superseding import continued_copies, copies_of
 from kafka_rebalance.reconcile.observe.cluster_readings import known_ones
 from kafka_rebalance.reconcile.runs.assignment_lists import AssignmentLists, lists_for, read_assignment
 from kafka_rebalance.reconcile.runs.draft_turns import DraftTurns
@@ -64,14 +62,15 @@ from kafka_rebalance.reconcile.runs.plan_request import (
     without_those_of_others,
 )
 from kafka_rebalance.reconcile.runs.solving import draft_memory, run_log_dirs
-from kafka_rebalance.reconcile.state.assessment import Assessment, ContinuedCopies
+from kafka_rebalance.reconcile.runs.starting_lists import Moves, Rollbacks, States, moved_back_by, planned_from
+from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.held_plans import HeldPlans
 from kafka_rebalance.reconcile.state.inline_thread import in_thread
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.namespace_turns import InlineTurns
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import Record, Stores, loaded_run_of
+from kafka_rebalance.reconcile.state.record import Stores, loaded_run_of
 from kafka_rebalance.reconcile.state.round_thread import off_the_loop
 from kafka_rebalance.reconcile.state.selection import pinned_topics, select
 
@@ -79,10 +78,6 @@ log = logging.getLogger(__name__)
 
 _MIN_INSYNC = "min.insync.replicas"
 
-States = Mapping[TopicPartition, PartitionState]
-Moves = Mapping[TopicPartition, PartitionMove]
-Rollbacks = Collection[tuple[Record, Assessment]]
-"""Of the resources that are being deleted, as they were when the plan was begun."""
 LoadModels = Callable[[str], Awaitable[LoadModel | None]]
 """Cluster id -> the pipeline's load model, None where there is none; RebalanceError if it may not be used."""
 ConfiguredCapacity = Callable[[], Capacity | None]
@@ -95,7 +90,7 @@ RunsToTakeOver = Callable[[str], Awaitable[list[Run]]]
 class _PlanBasis:
     """The input of a plan.
 
-    ``partitions``: all of the cluster, as from ``_planned_from``; ``selected``: those of the spec. ``pinned``: the
+    ``partitions``: all of the cluster, as from ``planned_from``; ``selected``: those of the spec. ``pinned``: the
     topics that stay. ``dirs``: the log dirs of the brokers that answered. ``origins``: those with which the run of the
     plan starts. ``former``: as of ``PlanInputs``.
     """
@@ -213,7 +208,7 @@ class PlanMaker:
         """
         self._held.refuse(rebalance.uid)
         begun_at = self._clock.now()  # what is handed over after this is not inherited by this plan
-        back = await off_the_loop(_moved_back_by, rollbacks)
+        back = await off_the_loop(moved_back_by, rollbacks)
         read = await off_the_loop(known_ones, await self._admin.describe_partitions(), self._known())
         record, left_alone = rebalance.record, rebalance.assessment.statuses.within(MovePhase.SKIPPED)
         # Both of one moment: others may replace them during each await.
@@ -221,7 +216,7 @@ class PlanMaker:
         work = await earlier_work(rebalance.uid, record, self._stores, self._runs_to_take_over)
         refuse_early(work.taken, self._clock.now())
         let_go = await off_the_loop(still_copied, work.taken_moves, work.left, read)
-        partitions = await off_the_loop(_planned_from, read, flying, back, let_go)
+        partitions = await off_the_loop(planned_from, read, flying, back, let_go)
         origins, earlier, missing = await off_the_loop(still_its_own, work, partitions, self._known(), left_alone)
         await self._refuse_unseen(missing)
         surplus = await off_the_loop(
@@ -383,24 +378,6 @@ def _lists_for(rows: Iterable[Reassigned], basis: _PlanBasis) -> AssignmentLists
     known = opened.in_direction(basis.origins, back=False).moves if opened is not None else ()
     named = opened.named if opened is not None else None
     return lists_for(rows, basis.partitions, (*known, *inherited), named)
-
-
-def _moved_back_by(rollbacks: Rollbacks) -> Moves:
-    found: dict[TopicPartition, PartitionMove] = {}
-    for record, assessment in rollbacks:
-        found |= moved_back(record, assessment)
-    return found
-
-
-def _planned_from(read: States, flying: States, back: Moves, let_go: States) -> States:
-    """The partitions that the plan starts from: without copies of earlier plans, and after the rollback ``back``."""
-    partitions = {**read, **_all_cancelled(flying)} if flying else read
-    partitions = {**partitions, **as_rolled_back(back.values(), partitions)} if back else partitions
-    return {**partitions, **_all_cancelled(let_go)} if let_go else partitions
-
-
-def _all_cancelled(states: States) -> States:
-    return {tp: as_if_cancelled(state) for tp, state in states.items()}
 
 
 def _topics_of(partitions: Iterable[TopicPartition]) -> set[str]:
