@@ -34,6 +34,22 @@ REST_RULES = (
         ),
     ),
     BrokenRule(
+        "refused-plans-no-further",
+        "A plan that is being made is given up when the connection is refused, so that the rest is recorded.",
+        "reconcile/act/lifecycle.py",
+        "if rebalance.refusal is not None and rebalance.memory.planning is not None:",
+        "if rebalance.refusal is not None and rebalance.memory.planning is None:",
+        ("tests/unit/reconcile/act/test_lifecycle.py::test_a_plan_is_given_up_when_the_connection_is_refused",),
+    ),
+    BrokenRule(
+        "no-plan-before-the-rest-ends",
+        "No plan is begun before the rest of the run has ended.",
+        "reconcile/decide/replanning.py",
+        "if not rebalance.may_begin or rebalance.rest_ends:",
+        "if not rebalance.may_begin:",
+        ("tests/unit/reconcile/decide/test_replanning.py::TestWantsPlan::test_not_before_a_rest_has_ended",),
+    ),
+    BrokenRule(
         "rest-is-not-taken-over",
         "A run at rest is not taken over before its rest has ended.",
         "reconcile/decide/teardown.py",

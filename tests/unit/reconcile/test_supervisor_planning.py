@@ -69,8 +69,8 @@ async def test_a_plan_of_another_cluster_is_dropped(world, monkeypatch):
     world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "Same"})
     await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
     rebalance = world.supervisor.connection_of("u-2").rebalances["u-2"]
+    await world.until(lambda: rebalance.memory.planning is None)
     end.set()
-    await world.until(lambda: rebalance.memory.planning.done())
     world.gone(CONNECTIONS, "k", "prod")
     world.supervisor._engines.get("c").engine.wake()
     await world.until(lambda: world.supervisor._engines.get("c") is None)

@@ -1,5 +1,6 @@
 """A run whose connection is refused comes to rest; what moves after that was moved by others."""
 
+import asyncio
 import json
 
 import pytest
@@ -116,6 +117,43 @@ async def test_also_if_its_plan_is_put_aside(world):
     await world.real.alter_reassignments({FIRST: replicas_of(*more)})
     await world.deleted("a")
     assert world.real.lists("orders")[0] == more
+
+
+@pytest.mark.parametrize("permitted", [False, True])
+async def test_also_if_a_new_plan_is_being_made(world, permitted):
+    """The plan is given up, however long it takes: otherwise the rest would not be recorded before it is finished."""
+    answers = asyncio.Event()
+    answers.set()
+    read = []
+
+    async def loads(_cluster_id):
+        read.append(answers.is_set())
+        await answers.wait()
+
+    world.loads = loads
+    await world.restart()
+    world.connection(names=["a", "k"])
+    await world.draining(1, kafka=REF, execution={"parallelPartitionCount": 1})
+    world.real.arrive()
+    world.real.slow = {BrokerId(4)}
+    await world.until(lambda: world.real.flying == {"orders-1"})
+    assert 1 not in world.real.lists("orders")[0]
+    answers.clear()
+    world.edit(REBALANCES, "a", "r", brokers={"decommission": [2]})
+    await world.until(lambda: not read[-1])
+    await refused(world)
+    world.real.arrive()
+    await world.until(lambda: rested(world))
+    await moved_back_by_others(world)
+    orders = list(world.real.altered)
+    if permitted:
+        permitted_again(world)
+        await world.until(lambda: not rested(world))
+        answers.set()
+        await world.until(lambda: len(world.real.altered) > len(orders))
+    await world.deleted("a")
+    assert not [tp for tp, _ in world.real.altered[len(orders) :] if tp == "orders-0"]
+    assert world.real.flying == {"orders-0"}
 
 
 @pytest.mark.parametrize("why", ["next broker is dead", "another goes first"])

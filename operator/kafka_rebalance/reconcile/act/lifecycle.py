@@ -43,6 +43,9 @@ class Lifecycle(RunRecords):
 
         ``connected`` False: Kafka cannot be reached, so only what needs no Kafka can end.
         """
+        if rebalance.refusal is not None and rebalance.memory.planning is not None:
+            # While a plan is made, it is not recorded that the run rests. What others move then must not get into it.
+            await self._stop_planning(rebalance)
         desired, memory = rebalance.desired, rebalance.memory
         let_go = desired.metadata.let_go_ordered or expired(rebalance, self._clock.now(), connected=connected)
         unchanged = memory.prepared == desired.change_key and not (desired.deleting and let_go)
@@ -252,7 +255,7 @@ class Lifecycle(RunRecords):
         run = old.record.run
         heir = rebalances.get(run.successor or "") if run is not None else None
         if heir is not None:
-            await self._stop_planning(heir)
+            await self._forget_plans(heir)
             heir.record = replace(heir.record, run=None)
 
     async def _reopen(self, rebalance: Rebalance) -> None:
@@ -292,7 +295,7 @@ class Lifecycle(RunRecords):
         """
         try:
             if rebalance.memory.planning is not None:
-                await self._stop_planning(rebalance)
+                await self._forget_plans(rebalance)
             await self._read(rebalance)
             await self._tear_down(rebalance, connected=connected)
         except Permanent as damaged:

@@ -157,11 +157,15 @@ class RunRecords(Problems):
         return task
 
     async def _stop_planning(self, rebalance: Rebalance) -> None:
-        """Drop the plan and the one being made. The next round reads again what the task may have stored."""
+        """Drop the plan that is being made, or that waits to be opened. The open run stays as it is."""
         if (task := rebalance.memory.planning) is not None:
             task.cancel()
             await asyncio.wait([task])
         rebalance.memory = replace(rebalance.memory, planning=None)
+
+    async def _forget_plans(self, rebalance: Rebalance) -> None:
+        """Drop the plan of the open run and the one being made. The next round reads again what is stored."""
+        await self._stop_planning(rebalance)
         self._put_plan_away(rebalance)
         rebalance.record = replace(rebalance.record, was_read=False)
 

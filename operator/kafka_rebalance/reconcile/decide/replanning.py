@@ -82,9 +82,12 @@ def lost_and_all(rebalance: RebalanceView) -> tuple[int, int]:
 
 
 def wants_plan(rebalance: RebalanceView) -> bool:
-    """Whether a plan is to be made: none was made for this spec, or the present one has been put aside."""
+    """Whether a plan is to be made: none was made for this spec, or the present one has been put aside.
+
+    Not before a rest has ended: the plan would have origins that are struck off the record then.
+    """
     desired, record = rebalance.desired, rebalance.record
-    if not rebalance.may_begin:
+    if not rebalance.may_begin or rebalance.rest_ends:
         return False
     if not desired.has_finalizer or not record.was_read or desired.deleting or rebalance.memory.planning is not None:
         return False

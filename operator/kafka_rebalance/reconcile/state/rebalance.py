@@ -66,6 +66,10 @@ class RebalanceView(Protocol):
         """Whether the open run is at rest because its connection was refused: whatever moves is moved by others."""
 
     @property
+    def rest_ends(self) -> bool:
+        """Whether the run may go on after its rest. First, what others move now is struck off its record."""
+
+    @property
     def waits_at_rest(self) -> bool:
         """Whether nothing is done for the run until its rest has ended, or it is known whether it may go on."""
 

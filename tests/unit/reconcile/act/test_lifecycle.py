@@ -1,14 +1,16 @@
 """A deletion completes in every state of the run. Stores and API server are dictionaries."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.fakes.found_by_rounds import recorded
+from tests.fakes.found_by_rounds import recorded, remembered
 from tests.fakes.kube_in_memory import KubeInMemory
 from tests.fakes.stopped_clock import NOON, StoppedClock
 
 from kafka_rebalance.api.v1alpha1 import FINALIZER, LET_GO_ANNOTATION
+from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
@@ -16,6 +18,7 @@ from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
 from kafka_rebalance.model.topology import TopicPartition, replicas_of
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.state.memory import Planned
@@ -24,6 +27,7 @@ from kafka_rebalance.reconcile.state.record import Stores
 
 TP = TopicPartition("orders", 0)
 PLAN = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
+KEPT = {"metadata": {"name": "r", "namespace": "kafka", "uid": "r", "finalizers": [FINALIZER]}}
 ENDED = {"closed_at": NOON, "outcome": RunOutcome.TAKEN_OVER, "successor": "new"}
 
 
@@ -351,3 +355,22 @@ class TestOneList:
         await RunStore(world.kube).save(late)
         world.lifecycle.begin_round()
         assert await world.lifecycle.inheritance("new") == [late]
+
+
+@pytest.mark.parametrize("paused", [False, True])
+async def test_a_plan_is_given_up_when_the_connection_is_refused(world, paused):
+    """Also in the pause after a problem. The open run stays loaded: its copies in flight keep their throttle."""
+    await world.stored("r")
+    mine = Rebalance.of({**KEPT, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+    await world.prepared(mine)
+    task = asyncio.create_task(asyncio.Event().wait())
+    remembered(mine, planning=task)
+    if paused:
+        remembered(mine, problem=Transient(Reason.KAFKA_UNREACHABLE, "no answer"), retry_at=float("inf"))
+    await world.prepared(mine)
+    assert mine.memory.planning is task
+    mine.refusal = Refused(Reason.CONNECTION_NOT_PERMITTED, "not permitted")
+    await world.prepared(mine)
+    assert task.cancelled()
+    assert mine.memory.planning is None
+    assert mine.record.loaded_run is not None
