@@ -136,6 +136,16 @@ RECONCILE_RULES = (
         ),
     ),
     BrokenRule(
+        "struck-entries-are-stored",
+        "Entries that were taken out of a list are struck off the stored ledger too.",
+        "reconcile/throttle/ledger_cache.py",
+        "self._ledger, self._in_doubt = ledger, True",
+        "self._ledger = ledger",
+        (
+            "tests/unit/reconcile/throttle/test_throttle_keeper_foreign_edits.py::TestEntriesTakenOut::test_what_others_add_later_is_theirs",
+        ),
+    ),
+    BrokenRule(
         "ledger-before-write",
         "The original value of a throttle config is stored before it is overwritten.",
         "reconcile/throttle/throttle_keeper.py",

@@ -59,7 +59,8 @@ class LedgerCache:
         self._size = 0
         self._ledger: Ledger | None = None
         self._in_doubt = False
-        """Whether what is stored may be another ledger: the last save, or one of an earlier process, got no answer."""
+        """Whether what is stored may be another ledger: the last save, or one of an earlier process, got no answer, or
+        rows were struck off since."""
         self._established = False
         """Whether it has entries on record, or this process has stored it."""
         self.exists = False
@@ -122,8 +123,11 @@ class LedgerCache:
             self.exists = self._established = True
 
     def strike(self, ledger: Ledger) -> None:
-        """Replace the ledger in memory by one with fewer rows. The next save stores it. Restoring twice is harmless."""
-        self._ledger = ledger
+        """Replace the ledger in memory by one with fewer rows. The next save stores it, also if it changes nothing.
+
+        Others may set what was struck off: after a restart, it must not count as ours.
+        """
+        self._ledger, self._in_doubt = ledger, True
 
     @property
     def trouble(self) -> str:
