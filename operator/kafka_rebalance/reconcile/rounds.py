@@ -90,13 +90,14 @@ class Rounds:
             known=self._observer.known,
             turns=parts.turns,
         )
-        self._runs = Runs(info.cluster_id, admin, self._lifecycle, resources, stores, plans, clock, wake)
+        self._runs = Runs(
+            info.cluster_id, admin, self._lifecycle, resources, stores, plans, clock, wake, self.throttle.refuse_start
+        )
         turn = parts.turns.thread if parts.turns else None
         self._closing = Closing(admin, self._lifecycle, clock, self.throttle.take_cordons, self._observer.expire, turn)
         self._judges = Judges(self._lifecycle, self._observer, self.rebalances, clock)
         self._log_dirs = LogDirCalls(admin, self.rebalances, self._lifecycle, stores, clock)
-        self._selected = SelectedPartitions(turn)
-        self.windows, self._turns = WindowClock(), Turns(clock)
+        self.windows, self._turns, self._selected = WindowClock(), Turns(clock), SelectedPartitions(turn)
         self._rest_ends = RestEnds(admin, self._lifecycle, self._observer, self._turns, clock)
         self._statuses = StatusWrites(resources, self.rebalances, self._observer, self._turns, clock)
         self._drained = DrainedBrokers(self._observer, self._statuses, clock)
@@ -104,8 +105,7 @@ class Rounds:
             admin, self.rebalances, self.throttle, self._lifecycle, stores, self._observer, self._judges,
             self._log_dirs, self._turns, self._drained, clock,
         )  # fmt: skip
-        self._awaited: dict[str, str] = {}
-        self._heirs = frozenset[str]()  # by uid: these are to take over runs that are still open
+        self._awaited, self._heirs = dict[str, str](), frozenset[str]()  # heirs of runs that are still open, by uid
         most = MAX_STEPS if parts.turns is None else INLINE_STEPS
         self._recorder = RunRecorder(info.cluster_id, clock, parts.history, most)
 

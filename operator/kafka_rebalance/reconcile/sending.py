@@ -273,8 +273,8 @@ class Sending:
 
         Only what moves is read in every round: the others may have been changed since the older reading. So may
         min.insync.replicas, which is read once a minute: it is read again before a null or a list that may leave fewer
-        replicas in sync. The start of the run is recorded before its first order is sent; without that record, and for
-        a resource that is gone by now, there are no orders.
+        replicas in sync. The start of the run is recorded before its first order is sent; without that record, without
+        a throttle ledger, and for a resource that is gone by now, there are no orders.
         """
         stale = {tp for found in orders.values() for tp in named_by(found)} - look.fresh
         before, confirmed = {r.uid: r.assessment.statuses.by_partition for r in running}, {}
@@ -296,7 +296,7 @@ class Sending:
         for rebalance in self._turns.of("start", self._served(r for r in running if r.uid in orders)):
             if not named_by(meant[rebalance.uid]):
                 self._lifecycle.no_start(rebalance)
-            elif not await self._lifecycle.record_start(rebalance):
+            elif not self._throttle.may_send(rebalance) or not await self._lifecycle.record_start(rebalance):
                 continue
             confirmed[rebalance.uid] = meant[rebalance.uid]
             sent = rebalance.assessment.sent.union(named_by(meant[rebalance.uid]))

@@ -136,6 +136,22 @@ RECONCILE_RULES = (
         ),
     ),
     BrokenRule(
+        "ledger-before-a-run",
+        "No run begins before the throttle ledger is stored.",
+        "reconcile/throttle/cluster_throttle.py",
+        "if self.problem is not None:\n            raise",
+        "if self.problem is None and self.problem is not None:\n            raise",
+        ("tests/unit/reconcile/test_engine_first_ledger.py::test_the_first_one_is_refused",),
+    ),
+    BrokenRule(
+        "ledger-before-a-start",
+        "A run that is open sends its first call only while the throttle ledger is stored.",
+        "reconcile/throttle/cluster_throttle.py",
+        "return self.problem is None or (run is not None and run.started_at is not None)",
+        "return self.problem is None or run is not None",
+        ("tests/unit/reconcile/test_engine_first_ledger.py::test_deleted_and_refused_before_the_first_step",),
+    ),
+    BrokenRule(
         "struck-entries-are-stored",
         "Entries that were taken out of a list are struck off the stored ledger too.",
         "reconcile/throttle/ledger_cache.py",
@@ -230,8 +246,8 @@ RECONCILE_RULES = (
         "recorded-start",
         "No order is sent before the start of the run is recorded.",
         "reconcile/sending.py",
-        "elif not await self._lifecycle.record_start(rebalance):",
-        "elif await self._lifecycle.record_start(rebalance) is None:",
+        "or not await self._lifecycle.record_start(rebalance):",
+        "or await self._lifecycle.record_start(rebalance) is None:",
         ("tests/unit/reconcile/test_engine_unsent_runs.py::TestDeletion::test_nothing_is_sent_that_is_not_on_record",),
     ),
     BrokenRule(

@@ -37,7 +37,10 @@ _MODEL_SECONDS = 1.0
 
 
 class Runs:
-    """Opens the runs of the cluster with this id. Plans are made beside the rounds: other rebalances go on."""
+    """Opens the runs of the cluster with this id. Plans are made beside the rounds: other rebalances go on.
+
+    ``refuse_start`` raises while the throttle ledger is not usable: no run begins then. Open ones may be planned again.
+    """
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class Runs:
         plans: PlanMaker,
         clock: Clock,
         wake: Callable[[], None],
+        refuse_start: Callable[[], None],
     ) -> None:
         self._cluster_id = cluster_id
         self._admin = admin
@@ -58,6 +62,7 @@ class Runs:
         self._plans = plans
         self._clock = clock
         self._wake = wake
+        self._refuse_start = refuse_start
         self._reading: asyncio.Task[LoadModel | None] | None = None
         """The load model, while it is read for the expected rates."""
         self._begun: WeakSet[asyncio.Task[Any]] = WeakSet()
@@ -93,6 +98,8 @@ class Runs:
             return behind(queue, predecessor.name)
         # A stage of its own: what was wrong with the last plan stays on the status until a plan has been made.
         async with self._lifecycle.problems_of(rebalance, _QUEUE):
+            if rebalance.record.open_run is None:
+                self._refuse_start()
             queue = replace(queue, unseen=await self._unseen(rebalance, rebalances) or "")
         problem = rebalance.memory.problem
         if queue.unseen:
@@ -122,6 +129,8 @@ class Runs:
             if not is_served(rebalance, rebalances) or not rebalance.may_begin or task not in self._begun:
                 return replanning
             if isinstance(made, Planned):
+                if rebalance.record.open_run is None:
+                    self._refuse_start()
                 await self._lifecycle.begin(rebalance, made, rebalances)
                 plan = made.plan
                 log.info(

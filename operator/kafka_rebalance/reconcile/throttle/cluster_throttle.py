@@ -29,7 +29,7 @@ from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionStat
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.decide.judging import partitions_to_read
-from kafka_rebalance.reconcile.decide.replanning import wants_plan
+from kafka_rebalance.reconcile.decide.queue_places import may_plan
 from kafka_rebalance.reconcile.decide.throttle_claims import (
     Claims,
     claim_name,
@@ -167,18 +167,32 @@ class ClusterThrottle:
             await self._lifecycle.add_finalizer(self.throttles)
         await self.throttles.follow_overrides()
 
+    def refuse_start(self) -> None:
+        """Raise why no run may start, if the ledger is not usable.
+
+        If a run started before its ledger is stored, the ledger would count as deleted later.
+        """
+        if self.problem is not None:
+            raise Permanent(self.problem.reason, f"no run starts without the throttle ledger: {self.problem.message}")
+
+    def may_send(self, rebalance: Rebalance) -> bool:
+        """Whether the run has started, or may start now."""
+        run = rebalance.record.run
+        return self.problem is None or (run is not None and run.started_at is not None)
+
     async def _establish(self, rebalances: Collection[Rebalance], info: ClusterInfo) -> None:
-        """While a run is open, or a resource that may have claimed has our finalizer, a missing ledger was deleted."""
-        running = [rebalance.record for rebalance in rebalances if rebalance.record.open_run is not None]
+        """A missing one was deleted if a started run is open, or a resource that may have claimed has our finalizer."""
+        opened = [rebalance.record for rebalance in rebalances if rebalance.record.open_run is not None]
+        started = [record for record in opened if record.run is not None and record.run.started_at is not None]
         rating = self.throttles.rating
-        under_way = bool(running) or any(t.metadata.held and self._may_have_claimed(t) for t in rating)
-        if under_way or rating or any(map(wants_plan, rebalances)):
+        under_way = bool(started) or any(t.metadata.held and self._may_have_claimed(t) for t in rating)
+        if under_way or opened or rating or any(map(may_plan, rebalances)):
             await self._keeper.establish(
                 {
                     *info.brokers,
-                    *(broker for record in running if record.loaded_run for broker in record.loaded_run.brokers),
+                    *(broker for record in started if record.loaded_run for broker in record.loaded_run.brokers),
                 },
-                {topic for record in running for topic in record.topics},
+                {topic for record in started for topic in record.topics},
                 under_way=under_way,
             )
 

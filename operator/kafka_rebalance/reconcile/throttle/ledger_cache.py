@@ -1,6 +1,6 @@
 """The throttle ledger of one Kafka cluster in memory: read once, saved before each change.
 
-It is stored, if empty, before the first run. If it is missing later, somebody deleted it.
+It is stored, if empty, before a run begins. If it is missing later, somebody deleted it.
 """
 
 import json
