@@ -91,6 +91,7 @@ class Cordons:
             log.warning("%s: brokers %s are not cordoned: %s", rebalance.name, few(sorted(new)), error.message)
             done |= new
         rebalance.memory = replace(rebalance.memory, cordons_done=done)
+        await self._strike(rebalance)
 
     async def _uncordon(self, rebalance: Rebalance, back: set[BrokerId], of_others: Collection[BrokerId]) -> None:
         """Remove the cordons of the run on these brokers, except where somebody has changed them or a run needs them.
@@ -122,14 +123,20 @@ class Cordons:
         """Cordon these brokers, after recording it. Returns those that need no further call.
 
         These are cordoned by us, or not ours to cordon. A broker that is already on record is cordoned again, because
-        the earlier call may not have reached it, unless somebody has changed the cordon.
+        the earlier call may not have reached it, unless somebody has changed the cordon. If the API server refuses the
+        record, none is cordoned now; that is tried again after a pause.
         """
         recorded = _cordoned(rebalance)
         found = await self._admin.broker_configs(brokers, [CONFIG])
         ours = {broker for broker, values in found.items() if is_unset(values)}
         ours |= (brokers & recorded) | brokers.intersection(of_others, found)
         ours -= {broker for broker, values in found.items() if cordoned_by_others(values.get(CONFIG))}
-        await self._record(rebalance, recorded | ours)
+        try:
+            await self._record(rebalance, recorded | ours)
+        except Permanent as error:
+            log.warning("%s: cordons of brokers %s not recorded: %s", rebalance.name, few(sorted(ours)), error.message)
+            self._refused_by(rebalance).answered(ConfigOp.SET, ours, ())
+            return (set(found) - ours) | found.errors.keys()
         done, denied = set[BrokerId](), set[BrokerId]()
         try:
             answers = await self._change(rebalance, ours, ConfigChange(CONFIG, ConfigOp.SET, ALL_DIRS))
@@ -142,7 +149,6 @@ class Cordons:
             doubtful = (rebalance.memory.cordons_doubtful - ours) | (denied & recorded)
             memory = replace(rebalance.memory, cordons_denied=frozenset(denied - recorded), cordons_doubtful=doubtful)
             rebalance.memory = replace(memory, cordons_unanswered=known)
-        await self._strike(rebalance)
         # Without the permission to read or alter brokers a decommission goes on: a cordon is a help, not a condition.
         return done | denied | (set(found) - ours) | found.errors.keys()
 

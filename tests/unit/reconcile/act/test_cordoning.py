@@ -9,6 +9,7 @@ from tests.fakes.stopped_clock import StoppedClock
 
 from kafka_rebalance.errors import Permanent, Refused, Transient
 from kafka_rebalance.kafka.ports import CALL_SECONDS, Answers, ConfigOp, ConfigSource, ConfigValue
+from kafka_rebalance.kube.api_errors import Forbidden
 from kafka_rebalance.model.plan import Certificate, Plan
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
@@ -34,6 +35,8 @@ class Cluster:
         self.happened = []
         self.refuses, self.denied = None, {}
         self.saves_until_failure = 1_000
+        self.save_refusal = None
+        self.failure = Transient("ApiServerUnreachable", "no answer")
 
     async def broker_configs(self, brokers, names):
         if self.refuses:
@@ -52,9 +55,11 @@ class Cluster:
         return {broker: self.denied.get(broker) for broker in changes}
 
     async def save(self, run):
+        if self.save_refusal:
+            raise self.save_refusal
         self.saves_until_failure -= 1
         if self.saves_until_failure == -1:
-            raise Transient("ApiServerUnreachable", "no answer")
+            raise self.failure
         self.happened.append(("record", run.cordoned))
 
 
@@ -166,6 +171,36 @@ async def test_without_the_right_to_it_a_decommission_goes_on():
     cluster.refuses = Permanent("KafkaAuthorizationFailed", "no")
     await cordons(cluster).keep(mine, [FOUR, FIVE])
     assert mine.record.run.cordoned == ()
+
+
+async def test_a_record_that_may_not_be_written_is_written_later():
+    """A webhook or a missing right. The decommission goes on, and the brokers are cordoned once they are on record."""
+    cluster, mine, clock = Cluster(b4=UNSET, b5=UNSET), rebalance(), StoppedClock()
+    kept = Cordons(cluster, Stores(None, None, cluster), clock)
+    cluster.save_refusal = Forbidden("configmaps is forbidden")
+    for _ in range(20):
+        await kept.keep(mine, [FOUR, FIVE])
+    assert (cluster.happened, mine.record.run.cordoned) == ([], ())
+    cluster.save_refusal = None
+    await kept.keep(mine, [FOUR, FIVE])
+    assert cluster.happened == []
+    clock.at += timedelta(minutes=1)
+    await kept.keep(mine, [FOUR, FIVE])
+    assert cluster.happened == [("record", (4, 5)), (ConfigOp.SET, 4, "*"), (ConfigOp.SET, 5, "*")]
+
+
+async def test_one_that_refused_is_asked_again_if_another_cannot_be_struck_off():
+    """The API server refuses to take broker 4 off the record, which does not permit its cordon."""
+    cluster, mine, clock = Cluster(b4=UNSET, b5=UNSET), rebalance(), StoppedClock()
+    kept = Cordons(cluster, Stores(None, None, cluster), clock)
+    cluster.denied = {FOUR: "CLUSTER_AUTHORIZATION_FAILED: no", FIVE: "INVALID_CONFIG: not now"}
+    cluster.saves_until_failure, cluster.failure = 1, Forbidden("configmaps is forbidden")
+    with pytest.raises(Forbidden):
+        await kept.keep(mine, [FOUR, FIVE])
+    cluster.denied = {}
+    clock.at += timedelta(minutes=1)
+    await kept.keep(mine, [FOUR, FIVE])
+    assert cluster.values[FIVE] == OURS
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["at once", "after a failure of the API server"])
