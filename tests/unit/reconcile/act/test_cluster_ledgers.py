@@ -86,7 +86,7 @@ class TestWithTheBinding:
         await world.supervisor.stop()
         world.begin()
         await world.supervisor.know(())
-        assert not recorded(world, "binding")
+        await world.until(lambda: not recorded(world, "binding"))
         await world.until(lambda: state() == "ConnectionNotFound")
         world.connection()
         await world.until(lambda: state() != "ConnectionNotFound")

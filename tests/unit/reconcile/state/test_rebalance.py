@@ -88,6 +88,7 @@ class View:
     may_begin: bool
     own_origins: Mapping[TopicPartition, Origin]
     rests: bool
+    rest_ends: bool
     waits_at_rest: bool
 
 
@@ -110,7 +111,7 @@ def running(name="r", *, deleting=False):
 def view(mine):
     asked = mine.desired, mine.record, mine.assessment, mine.memory
     allowed = mine.refusal, mine.held_by, mine.unverified, mine.may_begin
-    return View(*asked, *allowed, mine.own_origins, mine.rests, mine.waits_at_rest)
+    return View(*asked, *allowed, mine.own_origins, mine.rests, mine.rest_ends, mine.waits_at_rest)
 
 
 @cache
