@@ -20,6 +20,7 @@ from kafka_rebalance.api.v1alpha1 import (
 from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.credential_rotation import Source
 from kafka_rebalance.model.ownership import Binding, Owner
+from kafka_rebalance.reconcile.act.run_records import give_up_plan
 from kafka_rebalance.reconcile.decide.cluster_ownership import LedTo, Standing, owner_of
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.report.connection_report import ConnectionState
@@ -216,7 +217,8 @@ class NamedConnection:
         """No engine has this resource any more."""
         engine = self.placed.pop(uid, None)
         if engine is not None:
-            engine.rebalances.pop(uid, None)
+            if (rebalance := engine.rebalances.pop(uid, None)) is not None:
+                give_up_plan(rebalance)
             engine.throttles.pop(uid, None)
             engine.wake()
 

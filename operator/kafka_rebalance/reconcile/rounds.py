@@ -120,7 +120,7 @@ class Rounds:
         await self._look_at_permissions(rebalances)
         await self._rest_ends.end(rebalances, info)
         await self._drained.note(rebalances)
-        await self._plan(rebalances, info)
+        await self._plan(rebalances)
         running = [r for r in rebalances if takes_part(r, self._clock.monotonic())]
         members = ClusterState(self._cluster_id, info.brokers, version=info.version)
         sent, cluster, acting = False, members, list[Rebalance]()
@@ -225,7 +225,7 @@ class Rounds:
             rebalance.assessment = replace(rebalance.assessment, missing_permissions=found)
         self.throttle.missing_permissions = concerning(missing, {tp.topic for tp in self.throttle.foreign})
 
-    async def _plan(self, rebalances: list[Rebalance], info: ClusterInfo) -> None:
+    async def _plan(self, rebalances: list[Rebalance]) -> None:
         """Open the runs of finished plans, assign the places in the queue, and begin the plans whose turn it is."""
 
         async def open_planned(rebalance: Rebalance) -> None:
@@ -238,7 +238,7 @@ class Rounds:
             await self._runs.load_expected_rates(rebalance)
 
         async def begin(rebalance: Rebalance) -> None:
-            queue = await self._runs.start_planning(rebalance, info, rebalances, terminating.get(rebalance.uid, ()))
+            queue = await self._runs.start_planning(rebalance, rebalances, terminating.get(rebalance.uid, ()))
             rebalance.assessment = replace(rebalance.assessment, queue=queue)
 
         await self._each(rebalances, "open the run", open_planned)

@@ -46,7 +46,7 @@ from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import first_seen, requested_of, seen_again
 from kafka_rebalance.reconcile.throttle.unconnected_resources import UnconnectedResources
-from kafka_rebalance.reconcile.throttle_placing import place_all, place_one_by_one
+from kafka_rebalance.reconcile.throttle_placing import follows, place_all, place_one_by_one
 from kafka_rebalance.reconcile.unfinished_work import UnfinishedWork
 from kafka_rebalance.telemetry.metric_families import Sample
 
@@ -209,7 +209,7 @@ class Supervisor:
             known = None
         connection = known or self._named_by(throttle.spec.kafka, metadata.namespace)
         self._book.enter_throttle(connection, throttle)
-        if uid in connection.placed:
+        if follows(connection, throttle):
             connection.place_throttles({uid: throttle}, connection.placed[uid])
         if before is None or requested_of(before) != requested_of(throttle):  # else our own status came back
             self._hand_over(connection, uid)

@@ -49,6 +49,13 @@ async def place_all(connection: NamedConnection, settle: Callable[[], Awaitable[
         await settle()
 
 
+def follows(connection: NamedConnection, throttle: KafkaReassignmentThrottle) -> bool:
+    """Whether an engine takes in this change at once. Not while the permission of its namespace is not known."""
+    uid = throttle.metadata.uid
+    unknown = isinstance(connection.refusals.get(uid), PermissionUnknown) and not throttle.metadata.deleting
+    return uid in connection.placed and not unknown
+
+
 def _waits(connection: NamedConnection) -> bool:
     """Whether a throttle resource has no engine, although it is not refused, or not yet known to be."""
     refused = {uid for uid, why in connection.refusals.items() if not isinstance(why, PermissionUnknown)}

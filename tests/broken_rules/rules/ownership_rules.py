@@ -2,6 +2,7 @@
 
 from tests.broken_rules.broken_rule import BrokenRule
 
+_UNKNOWN = "tests/unit/reconcile/test_supervisor_unknown_permission.py"
 OWNERSHIP_RULES = (
     BrokenRule(
         "unverified-settings-place-nothing",
@@ -307,5 +308,29 @@ OWNERSHIP_RULES = (
             "tests/unit/reconcile/decide/test_cluster_ownership.py::test_who_is_refused",
             "tests/unit/reconcile/test_supervisor_two_connections.py::TestInlineOwners::test_while_its_resource_names_a_connection_that_does_not_exist_yet",
         ),
+    ),
+    BrokenRule(
+        "unstarted-run-while-unknown",
+        "A run that has sent nothing does not begin while the permission of its namespace is not known.",
+        "reconcile/decide/step_blocks.py",
+        "else rebalance.unverified)",
+        "else None)",
+        (f"{_UNKNOWN}::TestRuns::test_not_while_the_labels_cannot_be_read",),
+    ),
+    BrokenRule(
+        "throttle-while-unknown",
+        "A throttle resource keeps its rates while the permission of its namespace is not known.",
+        "reconcile/throttle_placing.py",
+        "in connection.placed and not unknown",
+        "in connection.placed",
+        (f"{_UNKNOWN}::test_a_throttle_keeps_its_rates",),
+    ),
+    BrokenRule(
+        "plan-of-before-the-refusal",
+        "A plan is given up when its resource has no engine any more.",
+        "reconcile/connection_book.py",
+        "give_up_plan(rebalance)",
+        "pass",
+        (f"{_UNKNOWN}::test_a_plan_of_before_is_not_opened",),
     ),
 )

@@ -3,6 +3,7 @@
 from tests.broken_rules.broken_rule import BrokenRule
 
 _MEMORY = "tests/unit/reconcile/runs/test_plan_memory.py"
+_IN_A_PROCESS = "tests/unit/reconcile/test_engine_planning.py::TestInAProcess"
 _DRAFTS = "tests/unit/reconcile/runs/test_draft_turns.py"
 _SHARED = (
     "tests/unit/reconcile/test_engine_planning.py"
@@ -54,16 +55,48 @@ PLAN_MEMORY_RULES = (
         "no-wait-in-the-turn-of-a-cluster",
         "A plan that waits for its namespace or for memory does not keep the others of its cluster waiting.",
         "reconcile/runs/plan_memory.py",
-        "return self._grant or await self._take(wait=False)",
-        "return self._grant or await self._take(wait=True)",
+        "grant = self._grant or await self._take(wait=False)",
+        "grant = self._grant or await self._take(wait=True)",
         (_SHARED, f"{_DRAFTS}::test_others_of_the_cluster_go_on_while_one_waits_for_memory"),
     ),
     BrokenRule(
-        "no-memory-for-a-busy-cluster",
-        "A plan that waits for a long one in its cluster leaves the memory to plans in other clusters.",
+        "process-without-the-turn-of-the-cluster",
+        "A plan that is made in a process does not keep the others of its cluster waiting.",
+        "reconcile/runs/plan_memory.py",
+        "        await self._end_turn()\n",
+        "",
+        (f"{_DRAFTS}::test_others_of_the_cluster_go_on_while_a_process_plans",),
+    ),
+    BrokenRule(
+        "turns-of-a-cluster-by-namespace",
+        "Many plans of a namespace delay those of other namespaces in the cluster by one plan.",
         "reconcile/runs/draft_turns.py",
-        "async with asyncio.timeout(_KEPT_SECONDS):",
-        "async with asyncio.timeout(None):",
-        (f"{_DRAFTS}::test_memory_is_not_kept_for_a_cluster_where_another_one_plans",),
+        "self._turns.of(memory.namespace)",
+        "self._turns.of('')",
+        (f"{_DRAFTS}::test_many_of_a_namespace_delay_others_by_one",),
+    ),
+    BrokenRule(
+        "displaced-while-planning",
+        "A plan that is being made does not keep its place from a rebalance with a higher priority.",
+        "reconcile/runs/opening.py",
+        "queue.place.yields and not terminating:",
+        "False:",
+        (f"{_IN_A_PROCESS}::test_a_higher_priority_does_not_wait_for_a_plan",),
+    ),
+    BrokenRule(
+        "edited-while-planning",
+        "A plan that is being made for an earlier spec is given up.",
+        "reconcile/act/lifecycle.py",
+        "memory.planned_spec != desired.planning_hash",
+        "False",
+        (f"{_IN_A_PROCESS}::test_an_edit_is_planned_at_once",),
+    ),
+    BrokenRule(
+        "brokers-of-the-draft",
+        "A plan that has waited is made with the brokers that are live then.",
+        "reconcile/runs/plan_maker.py",
+        "        info = await self._admin.describe_cluster()\n",
+        "        info = self._info = getattr(self, '_info', None) or await self._admin.describe_cluster()\n",
+        (f"{_IN_A_PROCESS}::test_the_brokers_are_those_of_its_beginning",),
     ),
 )

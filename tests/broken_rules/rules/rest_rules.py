@@ -37,8 +37,8 @@ REST_RULES = (
         "refused-plans-no-further",
         "A plan that is being made is given up when the connection is refused, so that the rest is recorded.",
         "reconcile/act/lifecycle.py",
-        "if rebalance.refusal is not None and rebalance.memory.planning is not None:",
-        "if rebalance.refusal is not None and rebalance.memory.planning is None:",
+        "(rebalance.refusal or memory.planned_spec",
+        "(memory.planned_spec",
         ("tests/unit/reconcile/act/test_lifecycle.py::test_a_plan_is_given_up_when_the_connection_is_refused",),
     ),
     BrokenRule(

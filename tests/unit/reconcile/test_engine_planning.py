@@ -11,6 +11,7 @@ from tests.unit.reconcile.renamed_resources import Renamed, a_tick
 from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.retention import limit
@@ -19,6 +20,9 @@ from kafka_rebalance.reconcile.runs.plan_memory import PlanMemory
 from kafka_rebalance.reconcile.state import namespace_turns
 from kafka_rebalance.reconcile.state.namespace_turns import AllInlineTurns
 from kafka_rebalance.reconcile.state.record import Stores
+
+BY_LOAD = {"goals": {"load": {"resources": [{"name": "Disk"}]}}}
+FAST = {"throttle": {"unlimited": True}}
 
 
 async def test_one_at_a_time(monkeypatch):
@@ -66,15 +70,14 @@ async def test_a_plan_that_waits_for_one_in_another_cluster_keeps_nobody_waiting
 
     monkeypatch.setattr(solving, "_asked", asked)
     monkeypatch.setattr(solving, "_memory", PlanMemory(lambda: None, 1))
-    by_load = {"goals": {"load": {"resources": [{"name": "Disk"}]}}}
     theirs, shared = (Renamed(KafkaInMemory([1, 2], a=[[1], [1]], b=[[1], [1]])) for _ in range(2))
-    theirs.apply_another("large", topics={"include": ["a"]}, **by_load)
+    theirs.apply_another("large", topics={"include": ["a"]}, **BY_LOAD)
     for _ in range(3):
         await a_tick(theirs)
     async with asyncio.timeout(20):
         while not begun:
             await a_tick(theirs)
-        shared.apply_another("waits", topics={"include": ["a"]}, **by_load)
+        shared.apply_another("waits", topics={"include": ["a"]}, **BY_LOAD)
         for _ in range(5):
             await a_tick(shared)
             await asyncio.sleep(0.01)
@@ -88,6 +91,75 @@ async def test_a_plan_that_waits_for_one_in_another_cluster_keeps_nobody_waiting
         while len(begun) < 2:
             await a_tick(theirs)
             await a_tick(shared)
+
+
+class TestInAProcess:
+    """A plan by load needs a process. The plan of namespace a in one cluster takes until ``ends``; it then fails."""
+
+    @pytest.fixture
+    async def shared(self, monkeypatch):
+        """Another cluster. ``begun``: one more item for each process."""
+        begun, ends, answers = [], asyncio.Event(), solving._asked
+
+        async def asked(*question):
+            begun.append(1)
+            if len(begun) > 1:
+                return await answers(*question)
+            await ends.wait()
+            raise Transient(Reason.PLANNING_FAILED, "out of memory", 3600)
+
+        monkeypatch.setattr(solving, "_asked", asked)
+        monkeypatch.setattr(solving, "_memory", PlanMemory(lambda: None, 1))
+        theirs, shared = (Renamed(KafkaInMemory([1, 2, 3], a=[[1, 2]] * 6)) for _ in range(2))
+        shared.begun, shared.other_ends = begun, ends
+        theirs.apply_in("a", "large", **BY_LOAD)
+        await self.until(theirs, lambda: begun)
+        yield shared
+        ends.set()
+        await self.until(theirs, lambda: theirs.state_of("large", "a") == "PlanningFailed")
+
+    async def until(self, operator, condition):
+        async with asyncio.timeout(120):
+            while not condition():
+                await a_tick(operator)
+                await asyncio.sleep(0.001)
+
+    async def waits(self, shared, **spec):
+        """A rebalance of namespace a waits for its other plan."""
+        shared.apply_in("a", "waits", **BY_LOAD, **FAST, **spec)
+        await self.until(shared, lambda: solving._memory._asking["a"] == 2)
+        await self.until(shared, lambda: shared.state_of("waits", "a") == "Planning")
+
+    async def test_each_namespace_has_one(self, shared):
+        """A plan of another namespace does not wait."""
+        shared.apply_in("b", "plans", **BY_LOAD, **FAST)
+        await self.until(shared, lambda: shared.state_of("plans", "b") == "Succeeded")
+        assert len(shared.begun) == 2
+
+    async def test_a_higher_priority_does_not_wait_for_a_plan(self, shared):
+        """Also if it wants the same partitions: nothing has been sent for that plan."""
+        await self.waits(shared)
+        shared.apply_in("b", "urgent", priority=1000, brokers={"decommission": [1]}, **FAST)
+        await self.until(shared, lambda: shared.state_of("urgent", "b") == "Succeeded")
+        assert shared.state_of("waits", "a") in {"Queued", "Planning"}
+        assert len(shared.begun) == 1
+
+    async def test_an_edit_is_planned_at_once(self, shared):
+        """The plan for the spec of before is given up."""
+        await self.waits(shared)
+        shared._see(
+            shared.kube.edit(REBALANCES, "a", "waits", kafka={"bootstrapServers": "kafka:9092"}, goals={}, **FAST)
+        )
+        await self.until(shared, lambda: shared.state_of("waits", "a") == "Succeeded")
+        assert len(shared.begun) == 1
+
+    async def test_the_brokers_are_those_of_its_beginning(self, shared):
+        """Not those of half an hour before."""
+        await self.waits(shared)
+        del shared.kafka.brokers[BrokerId(3)]
+        shared.other_ends.set()
+        await self.until(shared, lambda: shared.state_of("waits", "a") == "Succeeded")
+        assert {broker for replicas in shared.kafka.lists("a") for broker in replicas} == {1, 2}
 
 
 class TestPlansInMemory:

@@ -86,9 +86,9 @@ async def a_queue():
     await operator.until("NothingToDo")
 
 
-@walk("Planning", "Superseded", "Rebalancing", "Succeeded")
+@walk("Planning", "Rebalancing", "Succeeded")
 async def edited_while_planned():
-    """The plan is dropped as soon as it is made."""
+    """The plan that is being made is given up."""
     operator = applied(SlowCluster(slow=False))
     await operator.until("Planning")
     operator.edit(topics=NARROWER)

@@ -43,10 +43,11 @@ class Lifecycle(RunRecords):
 
         ``connected`` False: Kafka cannot be reached, so only what needs no Kafka can end.
         """
-        if rebalance.refusal is not None and rebalance.memory.planning is not None:
+        desired, memory = rebalance.desired, rebalance.memory
+        if memory.planning is not None and (rebalance.refusal or memory.planned_spec != desired.planning_hash):
             # While a plan is made, it is not recorded that the run rests. What others move then must not get into it.
             await self._stop_planning(rebalance)
-        desired, memory = rebalance.desired, rebalance.memory
+            memory = rebalance.memory
         let_go = desired.metadata.let_go_ordered or expired(rebalance, self._clock.now(), connected=connected)
         unchanged = memory.prepared == desired.change_key and not (desired.deleting and let_go)
         if unchanged and self._clock.monotonic() < memory.retry_at:

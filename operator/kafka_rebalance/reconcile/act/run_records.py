@@ -146,7 +146,7 @@ class RunRecords(Problems):
 
     def planning_begins(self, rebalance: Rebalance, task: asyncio.Task[Planned | ContinuedCopies]) -> None:
         """A plan is being made beside the rounds."""
-        rebalance.memory = replace(rebalance.memory, planning=task)
+        rebalance.memory = replace(rebalance.memory, planning=task, planned_spec=rebalance.desired.planning_hash)
 
     def take_plan(self, rebalance: Rebalance) -> asyncio.Task[Planned | ContinuedCopies] | None:
         """The task that has finished a plan; None: there is none, or it is not done."""
@@ -156,10 +156,16 @@ class RunRecords(Problems):
         rebalance.memory = replace(rebalance.memory, planning=None)
         return task
 
+    async def make_room(self, rebalance: Rebalance) -> None:
+        """Drop the plan that is still being made. Another rebalance is to have the place in the queue."""
+        if rebalance.memory.planning is not None and not rebalance.memory.planning.done():
+            await self._stop_planning(rebalance)
+
     async def _stop_planning(self, rebalance: Rebalance) -> None:
         """Drop the plan that is being made, or that waits to be opened. The open run stays as it is."""
         if (task := rebalance.memory.planning) is not None:
-            task.cancel()
+            if not task.cancelling():
+                task.cancel()
             await asyncio.wait([task])
         rebalance.memory = replace(rebalance.memory, planning=None)
 
@@ -209,3 +215,11 @@ class RunRecords(Problems):
         A run that has begun inherits nothing more: begun again, it would lose the origins that it took over.
         """
         rebalance.record = replace(rebalance.record, was_read=False)
+
+
+def give_up_plan(rebalance: Rebalance) -> None:
+    """End the task that makes a plan. Its plan is not opened: much may have changed when there is an engine again."""
+    task = rebalance.memory.planning
+    if task is not None and not task.cancelling():
+        task.cancel()
+    rebalance.memory = replace(rebalance.memory, planned_spec="")

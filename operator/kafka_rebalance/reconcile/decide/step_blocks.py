@@ -53,7 +53,8 @@ def _stopped(_: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
 
 
 def _held(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
-    why = rebalance.held_by
+    run = rebalance.record.run
+    why = rebalance.held_by or (None if run is not None and run.started_at is not None else rebalance.unverified)
     return None if why is None else StepBlock(Reason(why.reason), why.message, gives_up_place=True)
 
 

@@ -1,63 +1,46 @@
-"""One plan of a cluster is drafted at a time: it may need hundreds of MB, and users create any number of resources.
+"""One plan of a cluster at a time reads the cluster and is made in a thread: it may need hundreds of MB.
 
-A draft for a KafkaConnection may need a process, for which others of its namespace in other clusters may have to end
-first, or any others for memory: half an hour each. Meanwhile it does not have the turn of its cluster, which other
-namespaces need for plans that need no process.
+Users create any number of resources, so each namespace has one draft in the line for a cluster. A draft for a
+KafkaConnection may need a process, for which others of its namespace in other clusters may have to end first, or any
+others for memory, and which may take half an hour itself. It does not have the turn of its cluster meanwhile: other
+namespaces need it.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import TypeVar
 
 from kafka_rebalance.reconcile.runs.plan_memory import DraftMemory, MemoryTaken
+from kafka_rebalance.reconcile.state.namespace_turns import NamespaceTurns
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_KEPT_SECONDS = 60.0
-"""How long a draft keeps its memory while it waits for the turn of its cluster. A draft that needs no process ends
-sooner. One that needs a process may take half an hour, in which others can use the memory.
-"""
-
 
 class DraftTurns:
-    """The turns of one cluster: first come, first served."""
+    """The turns of one cluster: first come, first served, one draft of each namespace in the line."""
 
     def __init__(self) -> None:
-        self._drafting = asyncio.Lock()
+        self._turns = NamespaceTurns()
 
     async def draft(self, make: Callable[[DraftMemory], Awaitable[T]], memory: DraftMemory) -> T:
         """What ``make`` returns. If it raises MemoryTaken it is called again with the memory taken, from the start.
 
-        No draft waits for memory while it has the turn of its cluster, so each one that has a turn comes to its end.
+        The turn ends when ``make`` takes the memory, which is for a process.
         """
         try:
-            async with self._drafting:
-                with suppress(MemoryTaken):
-                    return await make(memory)
-            while True:
-                log.info(
-                    "a plan of namespace %s waits for another one of the namespace, or for memory", memory.namespace
-                )
-                await memory.wait()
-                await self._take_turn(memory)
-                try:
-                    with suppress(MemoryTaken):
-                        await memory.take()  # before the cluster is read
-                        return await make(memory)
-                finally:
-                    self._drafting.release()
+            with suppress(MemoryTaken):
+                return await self._in_turn(make, memory)
+            log.info("a plan of namespace %s waits for another one of the namespace, or for memory", memory.namespace)
+            await memory.wait()
+            return await self._in_turn(make, memory)
         finally:
             memory.release()
 
-    async def _take_turn(self, memory: DraftMemory) -> None:
-        """Wait for the turn. The ``memory`` is released if that takes long."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_KEPT_SECONDS):
-                await self._drafting.acquire()
-                return
-        memory.release()
-        await self._drafting.acquire()
+    async def _in_turn(self, make: Callable[[DraftMemory], Awaitable[T]], memory: DraftMemory) -> T:
+        async with AsyncExitStack() as turn:
+            await turn.enter_async_context(self._turns.of(memory.namespace))
+            memory.ends_with_it(turn.aclose)
+            return await make(memory)

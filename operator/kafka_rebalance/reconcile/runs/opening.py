@@ -7,12 +7,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, without_traceback
-from kafka_rebalance.kafka.ports import ClusterInfo, KafkaReader
+from kafka_rebalance.kafka.ports import KafkaReader
 from kafka_rebalance.model.load import LoadModel
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.resources import Resources
@@ -21,10 +22,10 @@ from kafka_rebalance.reconcile.decide.queue_places import behind
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.runs.plan_maker import PlanMaker
-from kafka_rebalance.reconcile.state.assessment import QueuePlace, Replanning
+from kafka_rebalance.reconcile.state.assessment import Assessment, QueuePlace, Replanning
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView, is_served
-from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.reconcile.state.record import Record, Stores
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,6 @@ class Runs:
     async def start_planning(
         self,
         rebalance: Rebalance,
-        info: ClusterInfo,
         rebalances: Collection[Rebalance],
         terminating: Collection[RebalanceView],
     ) -> QueuePlace:
@@ -80,6 +80,8 @@ class Runs:
         ``terminating``: rollbacks that this one may take over. Only its plan says so, thus it does not wait for them.
         """
         queue = rebalance.assessment.queue
+        if queue.place is not None and queue.place.yields and not terminating:
+            await self._lifecycle.make_room(rebalance)
         if not wants_plan(rebalance):
             self._lifecycle.nothing_to_do(rebalance, _QUEUE)
             return _without_unseen(rebalance)
@@ -106,8 +108,7 @@ class Runs:
             self._lifecycle.retry_in(rebalance, _QUEUE_SECONDS)
         elif problem is None or problem.stage != _QUEUE:
             # The spec is read once: an edit that comes in while we plan supersedes this plan.
-            ending = [(old.record, old.assessment) for old in terminating]
-            making = self._plans.make(rebalance, rebalance.desired.spec, info, ending)
+            making = self._plans.make(rebalance, rebalance.desired.spec, partial(_going_on, terminating))
             task = asyncio.create_task(_without_traceback(making))
             task.add_done_callback(lambda _: self._wake())
             self._begun.add(task)
@@ -187,6 +188,11 @@ async def _without_traceback(making: Coroutine[Any, Any, Made]) -> Made:
         if not isinstance(error, RebalanceError | asyncio.CancelledError):
             log.exception("unexpected error while a plan was made")
         raise without_traceback(error) from None
+
+
+def _going_on(terminating: Collection[RebalanceView]) -> list[tuple[Record, Assessment]]:
+    """Of these rollbacks, those that have not ended by now."""
+    return [(old.record, old.assessment) for old in terminating if old.record.loaded_run is not None]
 
 
 def _without_unseen(rebalance: RebalanceView) -> QueuePlace:

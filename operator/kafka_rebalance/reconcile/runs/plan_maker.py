@@ -110,7 +110,7 @@ class _DraftPlan:
 
     ``flying``: the copies in flight of the plan before. ``spent``: the part of the movement budget that the run has
     used. ``model``: the load model that the plan was made with. ``back``: the moves of the rollbacks that it is planned
-    after.
+    after. ``info``: the brokers when the cluster was read.
     """
 
     plan: Plan
@@ -122,6 +122,7 @@ class _DraftPlan:
     model: LoadModel | None
     begun_at: datetime
     back: Moves
+    info: ClusterInfo
 
 
 class PlanMaker:
@@ -160,17 +161,17 @@ class PlanMaker:
         """A turn lasts from the reading of the cluster to the plan."""
 
     async def make(
-        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, rollbacks: Rollbacks
+        self, rebalance: Rebalance, spec: KafkaRebalanceSpec, rollbacks: Callable[[], Rollbacks]
     ) -> Planned | ContinuedCopies:
         """Plan from the current state of the cluster, and store the plan.
 
         The round that takes it opens the run. Partitions that one of the ``rollbacks`` is moving back are planned from
-        its target. Nothing is stored while copies are in flight that the plan does not continue: they are cancelled
-        first.
+        its target. They are asked for when the cluster is read, for which the plan may have to wait. Nothing is stored
+        while copies are in flight that the plan does not continue: they are cancelled first.
         """
-        drafting = partial(self._draft, rebalance, spec, info, rollbacks)
+        drafting = partial(self._draft, rebalance, spec, rollbacks)
         draft = await self._drafts.draft(drafting, draft_memory(rebalance.desired.metadata.namespace))
-        plan, flying, back = draft.plan, draft.flying, draft.back
+        plan, flying, back, info = draft.plan, draft.flying, draft.back, draft.info
         # Computed once, off the event loop.
         await off_the_loop(lambda: (plan.hash, plan.broker_changes, plan.replica_moves))
         continued = await self._continued_copies(rebalance, spec, info, plan, flying)
@@ -198,8 +199,7 @@ class PlanMaker:
         self,
         rebalance: Rebalance,
         spec: KafkaRebalanceSpec,
-        info: ClusterInfo,
-        rollbacks: Rollbacks,
+        rollbacks: Callable[[], Rollbacks],
         memory: DraftMemory,
     ) -> _DraftPlan:
         """The plan with all that it keeps of earlier ones. The readings of a large cluster are freed on return.
@@ -208,7 +208,8 @@ class PlanMaker:
         """
         self._held.refuse(rebalance.uid)
         begun_at = self._clock.now()  # what is handed over after this is not inherited by this plan
-        back = await off_the_loop(moved_back_by, rollbacks)
+        back = await off_the_loop(moved_back_by, rollbacks())
+        info = await self._admin.describe_cluster()
         read = await off_the_loop(known_ones, await self._admin.describe_partitions(), self._known())
         record, left_alone = rebalance.record, rebalance.assessment.statuses.within(MovePhase.SKIPPED)
         # Both of one moment: others may replace them during each await.
@@ -251,7 +252,7 @@ class PlanMaker:
             plan = await off_the_loop(with_earlier_moves, plan, kept, partitions, let_go)
         theirs = await off_the_loop(dirs_of_others, log_dirs)
         self._held.take(rebalance.uid, plan)
-        return _DraftPlan(plan, flying, work, origins, theirs, spent, model, begun_at, back)
+        return _DraftPlan(plan, flying, work, origins, theirs, spent, model, begun_at, back, info)
 
     async def _solved(
         self, rebalance: Rebalance, spec: KafkaRebalanceSpec, info: ClusterInfo, basis: _PlanBasis, memory: DraftMemory

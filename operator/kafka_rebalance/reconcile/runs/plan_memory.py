@@ -5,7 +5,7 @@ A process is always given enough for an ordinary plan. It waits while other plan
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from kafka_rebalance.reconcile.runs.container_memory import used_bytes
@@ -120,10 +120,17 @@ class DraftMemory:
         self._memory = memory
         self._grant: PlanGrant | None = None
         self._held = ExitStack()
+        self._end_turn: Callable[[], Awaitable[None]] = _nothing
+
+    def ends_with_it(self, end: Callable[[], Awaitable[None]]) -> None:
+        """The draft has a turn, for which others wait: it ends when a process is about to begin."""
+        self._end_turn = end
 
     async def take(self) -> PlanGrant:
         """The grant. Waits for no other plan: MemoryTaken instead."""
-        return self._grant or await self._take(wait=False)
+        grant = self._grant or await self._take(wait=False)
+        await self._end_turn()
+        return grant
 
     async def wait(self) -> None:
         """Take the grant when it is free."""
@@ -132,12 +139,15 @@ class DraftMemory:
 
     def release(self) -> None:
         """End the grant, if there is one."""
-        self._grant = None
         self._held.close()
 
     async def _take(self, *, wait: bool) -> PlanGrant:
         self._grant, self._held = await self._memory.take(self.namespace, wait=wait)
         return self._grant
+
+
+async def _nothing() -> None:
+    """The draft has no turn."""
 
 
 @contextmanager

@@ -46,6 +46,7 @@ class Memory:
     """Times are seconds of a monotonic clock, except ``written_at``."""
 
     planning: asyncio.Task[Planned | ContinuedCopies] | None = None
+    planned_spec: str = ""
     prepared: tuple[str, ...] = ()
     """The change key of the resource when it was last prepared."""
     problem: Problem | None = None

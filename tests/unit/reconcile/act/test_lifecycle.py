@@ -364,7 +364,7 @@ async def test_a_plan_is_given_up_when_the_connection_is_refused(world, paused):
     mine = Rebalance.of({**KEPT, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
     await world.prepared(mine)
     task = asyncio.create_task(asyncio.Event().wait())
-    remembered(mine, planning=task)
+    remembered(mine, planning=task, planned_spec=mine.desired.planning_hash)
     if paused:
         remembered(mine, problem=Transient(Reason.KAFKA_UNREACHABLE, "no answer"), retry_at=float("inf"))
     await world.prepared(mine)

@@ -39,17 +39,15 @@ async def planned_for_long(operator):
 class TestEditedBack:
     @pytest.mark.parametrize("rounds", range(2, 9))
     async def test_while_a_plan_is_being_made(self, rounds):
-        """The run waits for that plan, because it was made from the present state of the partitions."""
+        """That plan is given up: the run goes on with the plan that it has."""
         kafka = KafkaInMemory((1, 2, 3), t=[[1]] * 9)
         operator = OperatorInMemory(kafka)
         operator.apply(execution={"parallelPartitionCount": 1}, goals={"maxReplicaMoves": 4})
         await operator.until_true(lambda: len(away(kafka)) == 1)
         loaded = await planned_for_long(operator)
-        before = list(kafka.altered)
         operator.edit(topics={"exclude": []})
         for _ in range(rounds):
             await tick(operator)
-        assert kafka.altered == before
         loaded.set()
         await operator.until_closed()
         assert len(away(kafka)) == 4

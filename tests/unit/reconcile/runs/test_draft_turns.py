@@ -6,7 +6,6 @@ import weakref
 
 import pytest
 
-from kafka_rebalance.reconcile.runs import draft_turns
 from kafka_rebalance.reconcile.runs.draft_turns import DraftTurns
 from kafka_rebalance.reconcile.runs.plan_memory import DraftMemory, PlanMemory
 
@@ -88,33 +87,37 @@ async def test_others_of_the_cluster_go_on_while_one_waits_for_memory(drafts, na
 
 
 async def test_one_at_a_time(drafts):
+    """Each reads the whole cluster."""
     for namespace in "abc":
-        drafts.begin("S", namespace)
-    await drafts.until(lambda: drafts.memory._grants)
+        drafts.begin("S", namespace, hard=False)
     for namespace in "abc":
+        await drafts.until(lambda: drafts.begun)
+        await asyncio.sleep(0.01)
         assert drafts.begun[-1] == f"S/{namespace}"
         await drafts.end(f"S/{namespace}")
-        await asyncio.sleep(0.01)
+        await drafts.until(lambda at=namespace: drafts.begun[-1] != f"S/{at}" or at == "c")
     assert drafts.begun == drafts.made == ["S/a", "S/b", "S/c"]
     await drafts.assert_all_is_free()
 
 
-async def test_memory_is_not_kept_for_a_cluster_where_another_one_plans(drafts, monkeypatch):
-    """That may take half an hour: others use the memory meanwhile. A draft of another namespace ends sooner."""
-    monkeypatch.setattr(draft_turns, "_KEPT_SECONDS", 0.05)
-    drafts.begin("L", "b")
-    await drafts.until(lambda: drafts.memory._grants)
-    drafts.begin("S", "a")
-    await drafts.until(lambda: drafts.memory._looking)
-    drafts.begin("S", "c", hard=False)
-    await drafts.until(lambda: drafts.begun[-1] == "S/c")
-    await drafts.end("L/b")
-    await drafts.until(lambda: drafts.memory._asking.keys() == {"a"})  # it has the memory
-    drafts.begin("L", "d", ends=True)
+async def test_many_of_a_namespace_delay_others_by_one(drafts):
+    for at in range(5):
+        drafts.begin("S", "a", hard=False, ends=True, number=at)
+    drafts.begin("S", "b", hard=False, ends=True)
     async with asyncio.timeout(20):
-        await drafts.tasks["L/d"]
+        await asyncio.wait(drafts.tasks.values())
+    assert drafts.made[:3] == ["S/a0", "S/b", "S/a1"]
+    await drafts.assert_all_is_free()
+
+
+async def test_others_of_the_cluster_go_on_while_a_process_plans(drafts):
+    """That may take half an hour."""
+    drafts.begin("S", "a")
+    await drafts.until(lambda: drafts.memory._grants)
+    drafts.begin("S", "b", hard=False, ends=True)
+    async with asyncio.timeout(20):
+        await drafts.tasks["S/b"]
     assert not drafts.tasks["S/a"].done()
-    await drafts.end("S/c")
     await drafts.end("S/a")
     await drafts.assert_all_is_free()
 
@@ -158,24 +161,19 @@ async def test_the_readings_are_freed_while_it_waits(drafts):
 
 
 @pytest.mark.parametrize("steps", range(40))
-async def test_cancelled_at_any_moment(drafts, monkeypatch, steps):
+async def test_cancelled_at_any_moment(drafts, steps):
     """A rebalance that is edited or deleted: nothing that it had taken stays taken."""
-    monkeypatch.setattr(draft_turns, "_KEPT_SECONDS", 0.002)
     drafts.begin("L", "b")
     await drafts.until(lambda: drafts.memory._grants)
     drafts.begin("S", "a")
 
     async def others():
-        """What the draft waits for, one after the other: memory, its cluster, and the memory again."""
+        """What the draft waits for, one after the other: memory, and its cluster."""
         await drafts.until(lambda: drafts.memory._looking)
         drafts.begin("S", "c", hard=False)
         await drafts.end("L/b")
         await asyncio.sleep(0.005)
-        drafts.begin("L", "d")
-        await drafts.until(lambda: drafts.begun[-1] == "L/d")
         await drafts.end("S/c")
-        await asyncio.sleep(0.002)
-        await drafts.end("L/d")
 
     going_on = asyncio.create_task(others())
     for _ in range(steps):
@@ -191,9 +189,8 @@ async def test_cancelled_at_any_moment(drafts, monkeypatch, steps):
     await drafts.assert_all_is_free()
 
 
-async def test_drafts_that_want_what_the_others_have(drafts, monkeypatch):
+async def test_drafts_that_want_what_the_others_have(drafts):
     """All come to their end: nobody waits for memory with the turn of a cluster."""
-    monkeypatch.setattr(draft_turns, "_KEPT_SECONDS", 0.001)
     for at in range(30):
         drafts.begin("LS"[at % 2], "abc"[at % 3], hard=at % 4 != 0, ends=True, number=at)
     async with asyncio.timeout(20):
