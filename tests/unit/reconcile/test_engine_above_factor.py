@@ -130,6 +130,72 @@ class TestPlannedAgain:
         assert [len(held) for held in operator.kafka.lists("t")] == [3]
 
 
+class TestCopiesInFlight:
+    """With R = 2, the second copy of a partition is made while it is above its replication factor."""
+
+    async def in_flight(self):
+        """The partition that has its first copy and waits for the second one."""
+        kafka = KafkaInMemory(range(1, 13), t=[[1, 2, 3]] * 3)
+        operator = Renamed(kafka)
+        execution = {"parallelReplicaCount": 2, "parallelPartitionCount": 1, "maxUnhealthy": 100}
+        operator.apply(throttle=FAST, brokers={"include": [4, 5, 6]}, execution=execution)
+
+        def second():
+            found = [s for s in kafka.states.values() if s.adding and len(s.replicas) - len(s.adding) > 3]
+            if not found:
+                kafka.arrive()
+                kafka.slow = set(kafka.brokers)
+            return found
+
+        await operator.until_true(second)
+        return operator, second()[0]
+
+    async def test_one_that_the_new_plan_makes_too(self):
+        """It continues. The plan does not wait for it."""
+        operator, found = await self.in_flight()
+        operator.edit(topics={"include": ["t"]})
+        await operator.until("Superseded")
+        await operator.until("Rebalancing")
+        assert operator.kafka.states[found.tp] == found
+        operator.kafka.arrive()
+        operator.kafka.slow = set()
+        await operator.until("Succeeded")
+        assert [sorted(held) for held in operator.kafka.lists("t")] == [[4, 5, 6]] * 3
+
+    async def test_one_that_the_new_plan_does_not_make(self):
+        """It is cancelled at once."""
+        operator, _ = await self.in_flight()
+        operator.edit(brokers={"include": [7, 8, 9]})
+        operator.kafka.slow = set()
+        await operator.until("Succeeded")
+        assert [sorted(held) for held in operator.kafka.lists("t")] == [[7, 8, 9]] * 3
+
+    async def test_one_to_a_dead_broker(self):
+        """The edit that names other brokers is planned although the copy never arrives."""
+        operator, found = await self.in_flight()
+        die(operator.kafka, *found.adding)
+        for _ in range(70):
+            await operator.round()
+        operator.edit(brokers={"include": [b for b in (4, 5, 6, 7) if b not in found.adding]})
+        operator.kafka.slow = set()
+        await operator.until("Succeeded")
+        assert all(len(held) == 3 and {4, 5, 6, 7}.issuperset(held) for held in operator.kafka.lists("t"))
+
+    @pytest.mark.parametrize("rounds", range(1, 9))
+    async def test_killed_meanwhile(self, rounds):
+        """The next operator finds the copy in flight, and the partition above its replication factor."""
+        operator, _ = await self.in_flight()
+        operator.edit(brokers={"include": [7, 8, 9]})
+        operator.kafka.slow = set()
+        for _ in range(rounds):
+            await operator.engine.tick()
+            operator.clock.at += timedelta(seconds=1)
+            await asyncio.sleep(0)
+        operator.restart()
+        await operator.until("Succeeded")
+        assert [sorted(held) for held in operator.kafka.lists("t")] == [[7, 8, 9]] * 3
+
+
 class TestGrown:
     """A larger replication factor, with min.insync.replicas above the one before: the copies may not be dropped."""
 

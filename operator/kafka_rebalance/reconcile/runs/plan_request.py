@@ -205,13 +205,19 @@ def refuse_stale(
 
     A plan from such a list would not start from what the partition is. A topic that was deleted and created again has a
     new list, without copies of the earlier topic. ``left_alone``: partitions for which the rounds have found that
-    nothing can be taken back, for example beside dead brokers: what both readings show is no old metadata.
+    nothing can be taken back, for example beside dead brokers: what both readings show is no old metadata. The same
+    holds for what both show beside a copy or drop in flight that stays until the plan is known.
     """
     for move in earlier:
         state = partitions.get(move.tp)
         if state is None or state.topic_id != move.topic_id or not is_above(move, state):
             continue
-        if move.tp not in left_alone or move.tp not in known or known[move.tp].replicas != state.replicas:
+        shown = known.get(move.tp)
+        if shown is not None and shown.in_flight:
+            agrees = not state.in_flight and as_if_cancelled(shown).replicas == state.replicas
+        else:
+            agrees = move.tp in left_alone and shown is not None and shown.replicas == state.replicas
+        if not agrees:
             raise Transient(Reason.METADATA_STALE, f"{move.tp} still shows {list(state.replicas)}; reading again", 1.0)
 
 

@@ -145,6 +145,29 @@ class TestStaleMetadata:
         """The rounds cannot drop it, so it is no old metadata."""
         refuse_stale([self.MOVED], cluster([1, 2]), cluster([1, 2]), {self.TP})
 
+    def test_a_copy_in_flight_above_the_replication_factor(self):
+        """The plan starts from the list without it, and what the rounds have read without it is the same."""
+        copy = {self.TP: replace(cluster([1, 2, 3])[self.TP], adding=replicas_of(3))}
+        refuse_stale([self.MOVED], cluster([1, 2]), copy, ())
+
+    def test_a_drop_in_flight(self):
+        """Kafka may never complete it beside dead brokers."""
+        drop = {self.TP: replace(cluster([1, 2])[self.TP], removing=replicas_of(2))}
+        refuse_stale([self.MOVED], cluster([1, 2]), drop, ())
+
+    @pytest.mark.parametrize("known", [(1, 3), (2, 1, 3)])
+    def test_a_copy_in_flight_on_another_list(self, known):
+        """One of the readings is old."""
+        copy = {self.TP: replace(cluster(known)[self.TP], adding=replicas_of(3))}
+        with pytest.raises(Transient, match="t-0 still shows"):
+            refuse_stale([self.MOVED], cluster([1, 2]), copy, ())
+
+    def test_a_drop_in_flight_that_the_plan_does_not_leave_out(self):
+        """It is not one that stays."""
+        drop = {self.TP: replace(cluster([1, 2])[self.TP], removing=replicas_of(2))}
+        with pytest.raises(Transient, match="t-0 still shows"):
+            refuse_stale([self.MOVED], drop, drop, ())
+
     def test_a_topic_that_was_created_again(self):
         """Its list does not change by reading it again."""
         refuse_stale([replace(self.MOVED, topic_id="earlier")], cluster([1, 2]), cluster([1, 2]), ())
