@@ -110,17 +110,18 @@ def all_steps(present: Present, target: Replicas, rules: StepRules) -> list[Step
 def to_rest(present: Present, target: Replicas, count: int, rules: StepRules) -> Alter | None:
     """A call that only drops replicas, to this ``count``, and keeps the leader; None: it has to wait.
 
-    For a partition whose next step copies first. The order of what rule 4 drops; lost replicas do not have to stay.
+    For a partition whose next step copies first. The order of what rule 4 drops; lost replicas do not have to stay, and
+    where one would, Kafka would not complete the drop.
     """
+    lost = _lost(present, rules)
     excess = [b for b in present.replicas if b not in target and b != present.leader]
-    dropped = _first_to_drop(present, excess, _lost(present, rules))[: len(present.replicas) - count]
+    dropped = _first_to_drop(present, excess, lost)[: len(present.replicas) - count]
     kept = [b for b in present.replicas if b not in dropped]
     if present.leader is not None and kept[0] != present.replicas[0]:
         kept.sort(key=lambda b: b != present.leader)  # else Kafka might elect the next one in the list
-    if len(kept) != count or not _may_drop(present, [], dropped, rules):
+    if len(kept) != count or not set(lost).isdisjoint(kept) or not _may_drop(present, [], dropped, rules):
         return None
-    call = Alter(tuple(kept))
-    return call if _what_it_waits_for(present, target, call, rules) is None else None
+    return Alter(tuple(kept))
 
 
 def is_leader_movement(present: Present, call: Call) -> bool:

@@ -109,6 +109,18 @@ class TestPaused:
         assert (paused.phase, paused.call, paused.step) == (MovePhase.READY, Alter(replicas_of(*left)), left)
 
     @pytest.mark.parametrize(
+        ("alive", "left"),
+        [((1, 4, 5, 6), None), ((1, 3, 4, 5, 6), (4, 1, 3)), ((1, 2, 3, 4, 5, 6), (4, 1, 3))],
+        ids=["two dead", "one dead", "none dead"],
+    )
+    def test_nothing_is_dropped_while_another_dead_replica_stays(self, alive, left):
+        """Kafka would not complete it. All dead replicas are replaced together after the pause."""
+        found = state(4, 1, 2, 3, isr=(4, 1), leader=4)
+        paused = status_of(found, alive=alive, paused=True)
+        assert paused.call == (Alter(replicas_of(*left)) if left else None)
+        assert {2, 3}.isdisjoint(status_of(found, alive=(1, 4, 5, 6)).call.replicas)
+
+    @pytest.mark.parametrize(
         ("found", "more"),
         [
             (state(4, 1, 2, 3, isr=(4, 1), leader=1), {}),
