@@ -151,7 +151,8 @@ def _judge_in_flight(
     goal = move.target if direction is Direction.FORWARD else move.origin
     # A rollback waits neither for a copy on a broker that is gone nor for its return: a deletion would never end.
     awaited = adding - state.isr or set(state.replicas) - set(state.removing) - state.isr
-    hopeless = direction is Direction.ROLLBACK and not awaited.isdisjoint(_gone(move.origin, seen))
+    lost = not awaited.isdisjoint(_gone(move.known, seen))
+    hopeless = direction is Direction.ROLLBACK and lost
     if adding <= set(goal) and not state.wedged and not hopeless and direction is not Direction.REVERT:
         step = tuple(b for b in state.replicas if b not in state.removing)
         leads_away = bool(state.leader is not None and step[:1] != (state.leader,))

@@ -136,6 +136,16 @@ EXECUTION_RULES = (
         ),
     ),
     BrokenRule(
+        "back-beside-dead-copies",
+        "A rollback does not wait for a dead broker that only the run has added.",
+        "execution/partition_status.py",
+        "lost = not awaited.isdisjoint(_gone(move.known, seen))",
+        "lost = not awaited.isdisjoint(_gone(move.origin, seen))",
+        (
+            "tests/unit/execution/test_partition_status.py::TestInFlight::test_a_rollback_does_not_wait_beside_a_dead_broker_that_only_the_run_added",
+        ),
+    ),
+    BrokenRule(
         "order-of-others",
         "A rollback leads to the order that others gave a partition of which the run had only elected the leader.",
         "reconcile/act/origin_records.py",

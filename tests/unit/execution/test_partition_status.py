@@ -152,6 +152,16 @@ class TestInFlight:
         copying = state(1, 4, 3, 2, isr=(4, 3), adding=(2,), leader=4)
         assert status_of(copying, ROLLBACK, alive=(2, 3, 4, 5, 6)).phase is MovePhase.IN_FLIGHT
 
+    @pytest.mark.parametrize(("restarting", "cancel"), [((), True), ((5,), False)])
+    @pytest.mark.parametrize("removing", [(), (6,)])
+    def test_a_rollback_does_not_wait_beside_a_dead_broker_that_only_the_run_added(self, removing, restarting, cancel):
+        """Kafka 3.9: the original is back in sync, but the step completes only with the dead replica of the run."""
+        back = state(1, 4, 5, 6, isr=(1, 4, 6), adding=(1,), removing=removing, leader=4)
+        there = dataclasses.replace(seen(back, alive=(1, 2, 3, 4, 6)), restarting=restarting)
+        assert judge(MOVE, there, ROLLBACK, 1).cancel is cancel
+        afterwards = status_of(state(4, 5, 6, isr=(4, 6), leader=4), ROLLBACK, alive=(1, 2, 3, 4, 6))
+        assert 5 not in afterwards.call.replicas
+
     def test_a_copy_without_a_source_says_so(self):
         """A partition without a leader has no source to copy from."""
         assert status_of(state(1, 2, 3, 4, isr=(), adding=(4,))).reason == "NoLeader"
