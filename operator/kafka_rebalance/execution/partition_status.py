@@ -152,7 +152,7 @@ def _judge_in_flight(
     # A rollback waits neither for a copy on a broker that is gone nor for its return: a deletion would never end.
     awaited = adding - state.isr or set(state.replicas) - set(state.removing) - state.isr
     lost = not awaited.isdisjoint(_gone(move.known, seen))
-    hopeless = direction is Direction.ROLLBACK and lost
+    hopeless = direction is Direction.ROLLBACK and (lost or bool(_never_led(state, seen)))
     if adding <= set(goal) and not state.wedged and not hopeless and direction is not Direction.REVERT:
         step = tuple(b for b in state.replicas if b not in state.removing)
         leads_away = bool(state.leader is not None and step[:1] != (state.leader,))
@@ -239,10 +239,13 @@ def _judge_next_step(
     outcome = steps.next_step(present, goal, rules)
     if outcome is None:
         return PartitionStatus(MovePhase.DONE)
-    if isinstance(outcome, steps.Wait) and back and (gone := _gone(dict.fromkeys((*move.origin, *goal)), seen)):
-        # The wait may never end, and a broker that is gone must not block a deletion.
-        return _skip(Reason.ORIGINAL_BROKER_GONE, f"{outcome.message}; brokers {gone} are gone")
     if isinstance(outcome, steps.Wait):
+        lost = (
+            _gone(dict.fromkeys((*move.origin, *goal)), seen) if state.leader is not None else _never_led(state, seen)
+        )
+        if back and lost:
+            # The wait may never end, and a broker that is gone must not block a deletion.
+            return _skip(Reason.ORIGINAL_BROKER_GONE, f"{outcome.message}; brokers {lost} are gone")
         return _wait(outcome.reason, outcome.message, started=state.replicas != move.planned_from)
     if back and (absent := _left_out_of_sync(move, state, outcome, seen)):
         # Kafka before 4.3 would not complete the step, and it would be cancelled: do not start it.
@@ -310,6 +313,12 @@ def _only_preferred_leader_missing(move: PartitionMove, state: PartitionState, s
 def _gone(brokers: Iterable[BrokerId], seen: Observation) -> list[BrokerId]:
     """Those that are neither live nor restarting."""
     return [b for b in brokers if b not in seen.cluster.brokers and b not in seen.restarting]
+
+
+def _never_led(state: PartitionState, seen: Observation) -> list[BrokerId]:
+    """The replicas whose brokers are gone, if there is no leader and none restarts or is about to lead."""
+    returning = (b in seen.restarting or (b in state.isr and b in seen.cluster.brokers) for b in state.replicas)
+    return [] if state.leader is not None or any(returning) else _gone(state.replicas, seen)
 
 
 def _behind_a_drop(step: steps.Step, state: PartitionState) -> list[BrokerId]:

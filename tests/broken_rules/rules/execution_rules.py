@@ -146,6 +146,14 @@ EXECUTION_RULES = (
         ),
     ),
     BrokenRule(
+        "back-without-a-leader",
+        "A rollback waits for a partition without a leader only while one of its replicas may return.",
+        "execution/partition_status.py",
+        "return [] if state.leader is not None or any(returning) else _gone(state.replicas, seen)",
+        "return []",
+        ("tests/unit/execution/test_partition_status.py::TestNoReplicaReturns::test_a_way_back_ends_and_names_them",),
+    ),
+    BrokenRule(
         "order-of-others",
         "A rollback leads to the order that others gave a partition of which the run had only elected the leader.",
         "reconcile/act/origin_records.py",

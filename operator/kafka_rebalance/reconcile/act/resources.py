@@ -33,7 +33,7 @@ from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.report.connection_report import ConnectionState, build_connection_status
-from kafka_rebalance.reconcile.report.ready_state import cordons_left, ready_reason
+from kafka_rebalance.reconcile.report.ready_state import cordons_left, partitions_left, ready_reason
 from kafka_rebalance.reconcile.report.rebalance_report import build_status
 from kafka_rebalance.reconcile.report.status_cadence import due, may_be_overwritten
 from kafka_rebalance.reconcile.report.throttle_report import (
@@ -190,9 +190,8 @@ class Resources:
     async def announce(self, rebalance: Rebalance, outcome: RunOutcome) -> None:
         """One event for the end of a teardown: the object is gone before a status could be read."""
         if outcome is not RunOutcome.SUCCEEDED:
-            left = [f"{tp} ({status.reason})" for tp, status in list(skipped_partitions(rebalance).items())[:10]]
-            message = _ENDS[outcome] + (f"; left as they are: {', '.join(left)}" if left else "")
-            message += cordons_left(rebalance.record.run, outcome)
+            left = partitions_left(skipped_partitions(rebalance))
+            message = _ENDS[outcome] + left + cordons_left(rebalance.record.run, outcome)
             warning = outcome is RunOutcome.ROLLED_BACK_PARTIALLY
             await self._event(KIND, rebalance.desired.metadata, outcome, message, warning=warning)
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 
 from kafka_rebalance.api.conditions import ConditionType, ReadySummary
 from kafka_rebalance.api.rebalance_states import summary_of
@@ -233,6 +234,15 @@ def _state_without_open_run(rebalance: RebalanceView) -> tuple[ReadySummary, str
         why_empty = ended.why_empty if ended is not None else ""
         return _in(Reason.NOTHING_TO_DO, _nothing_to_do(rebalance.desired, why_empty) + left)
     return _in(Reason.SUCCEEDED, _at_targets(total, statuses.count(MovePhase.SKIPPED)) + left)
+
+
+def partitions_left(skipped: Mapping[TopicPartition, PartitionStatus]) -> str:
+    """Names those that a run leaves as they are, and an example of the brokers that are gone, at the end of it."""
+    if not skipped:
+        return ""
+    named = ", ".join(f"{tp} ({status.reason})" for tp, status in islice(skipped.items(), 10))
+    gone = (f"; {tp}: {s.message}" for tp, s in skipped.items() if s.reason == Reason.ORIGINAL_BROKER_GONE)
+    return f"; left as they are: {named}{next(gone, '')}"
 
 
 def cordons_left(run: Run | None, outcome: RunOutcome) -> str:
