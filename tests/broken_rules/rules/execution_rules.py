@@ -154,6 +154,14 @@ EXECUTION_RULES = (
         ("tests/unit/execution/test_partition_status.py::TestNoReplicaReturns::test_a_way_back_ends_and_names_them",),
     ),
     BrokenRule(
+        "copy-of-a-run-let-go",
+        "A copy in flight of a run that was let go belongs to the resource that takes the run over.",
+        "reconcile/runs/plan_maker.py",
+        "for tp in surplus}, **let_go}",
+        "for tp in surplus}}",
+        ("tests/unit/reconcile/test_engine_above_factor.py::TestHeirs::test_let_go_with_a_copy_in_flight",),
+    ),
+    BrokenRule(
         "order-of-others",
         "A rollback leads to the order that others gave a partition of which the run had only elected the leader.",
         "reconcile/act/origin_records.py",

@@ -9,6 +9,8 @@ from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.unit.reconcile.renamed_resources import Renamed
 from tests.unit.reconcile.test_engine_dead_brokers import die
 
+from kafka_rebalance.model.topology import TopicPartition
+
 FAST = {"unlimited": True}
 
 
@@ -275,6 +277,39 @@ class TestHeirs:
         (held,) = operator.kafka.lists("t")
         assert len(held) == 3
         assert not {1, 2}.intersection(held)
+
+    @pytest.mark.parametrize("selected", ["t", "u"])
+    @pytest.mark.parametrize("at_once", [1, 2])
+    async def test_let_go_with_a_copy_in_flight(self, at_once, selected):
+        """Its cancellation waited for min.insync.replicas. The copy belongs to the heir, whatever its plan makes."""
+        kafka = KafkaInMemory(range(1, 13), t=[[1, 2, 3]], u=[[1, 7, 8]])
+        kafka.values["t", "min.insync.replicas"] = "2"
+        operator = Renamed(kafka)
+        execution = {"parallelReplicaCount": at_once, "maxUnhealthy": 100}
+        operator.apply(throttle=FAST, brokers={"include": [4, 5, 6]}, topics={"include": ["t"]}, execution=execution)
+        tp, kafka.slow = TopicPartition("t", 0), set(kafka.brokers)
+        await operator.until_true(lambda: kafka.flying)
+        if at_once == 2:
+            kafka.arrive()
+            kafka.slow = set(kafka.brokers)
+            await operator.until_true(lambda: len(kafka.states[tp].replicas) == 5)
+        state = kafka.states[tp]
+        kafka.states[tp] = replace(state, isr=frozenset({state.leader, *state.adding}))
+        spec = {"brokers": {"decommission": [1]}, "topics": {"include": [selected]}, "execution": {"maxUnhealthy": 100}}
+        operator.apply_another(throttle=FAST, takesOver="r", **spec)
+        await operator.round()
+        operator.delete()
+        for _ in range(5):
+            await operator.round()
+        assert kafka.states[tp].adding == state.adding
+        operator.order("kafkarebalance.dev/let-go", "true")
+        for _ in range(30):
+            await operator.round()
+        assert kafka.states[tp].adding == state.adding
+        in_sync_again(kafka, *state.replicas)
+        kafka.arrive()
+        await operator.until_true(lambda: operator.state_of() == "Succeeded")
+        assert [len(held) for held in kafka.lists("t") + kafka.lists("u")] == [3, 3]
 
 
 class TestOneBehind:

@@ -223,7 +223,7 @@ class PlanMaker:
         surplus = await off_the_loop(
             without_surplus_of, work, earlier, partitions, spec.replication_factor, info.brokers
         )
-        above = {tp: partitions[tp] for tp in surplus}
+        above = {**{tp: partitions[tp] for tp in surplus}, **let_go}
         partitions = {**partitions, **surplus} if surplus else partitions
         namespace = rebalance.desired.metadata.namespace
         selected = await in_thread(lambda: select(spec, partitions), self._thread_turn, namespace)

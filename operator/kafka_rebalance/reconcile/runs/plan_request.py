@@ -322,7 +322,7 @@ def with_earlier_moves(
 
 
 def from_lists_of(made: Plan, found: Mapping[TopicPartition, PartitionState]) -> Plan:
-    """The plan from these lists: the planner was told of fewer replicas.
+    """The plan from these lists, also in flight: the planner was told of fewer replicas.
 
     The replicas that it was not told of are dropped, and belong to what the run knows of the partition.
     """
