@@ -130,8 +130,7 @@ class OriginStore(_ResourceStore):
     The first record of a topic id and partition wins, unless it still names a first call: it is then not known whether
     this call was carried out. Log dirs are added to it, and the first one of each broker wins. Origins are recorded a
     few at a time, just before these partitions are altered. So only the last piece of the record is written again.
-    Nothing is read: the store remembers the last piece that it wrote, and checks its version. What was given up does
-    not count from then on, even if that could not be written.
+    Nothing is read: the store remembers the last piece that it wrote, and checks its version.
     """
 
     _KIND = "origins"
@@ -157,8 +156,7 @@ class OriginStore(_ResourceStore):
                 f"ConfigMap {name} was deleted, so it is not known where partitions were before the run. Set "
                 "deletionPolicy to Abandon and delete the resource to let go"
             )
-        new: list[Origin] = []
-        latest: dict[TopicPartition, Origin] = {}
+        new, latest = list[Origin](), dict[TopicPartition, Origin]()
         for origin in origins:
             before = latest.get(origin.tp) or log.recorded.get(origin.tp)
             if (row := _to_record(origin, before)) is not None:
@@ -174,14 +172,16 @@ class OriginStore(_ResourceStore):
         return self._blobs.name(uid, run_id) in self._written
 
     async def give_up(self, uid: str, run_id: str, gone: Mapping[Origin, Origin | None]) -> None:
-        """Strike these origins off the record: nothing was sent. Each has what counts instead; None: nothing does.
+        """Strike these origins off the record. Each has what counts instead; None: nothing does.
 
-        If this fails, the next record is written without them.
+        They do not count from now on. If this fails, the next write is without them: call it again, ``gone`` empty.
         """
-        name, key = self._blobs.name(uid, run_id), (uid, run_id)
-        self._given_up[key] = {**self._given_up.get(key, {}), **gone}
-        log = self._logs.pop(name, None)
-        log = _struck_off(log, gone) if log is not None else await self._read(uid, run_id)
+        name, before = self._blobs.name(uid, run_id), self._given_up.get((uid, run_id), {})
+        if not gone and not before:
+            return
+        # Any row that a failed write was to strike off or to put in its place may be the stored one.
+        self._given_up[uid, run_id] = {row: left and gone.get(left, left) for row, left in before.items()} | dict(gone)
+        log = _struck_off(self._logs.pop(name), gone) if name in self._logs else await self._read(uid, run_id)
         if log.version:
             self._remember(name, await self._write(uid, run_id, log, ()))
 

@@ -228,6 +228,38 @@ class TestAppending:
             await store.give_up("u", "r", {refused: None})
         assert await store.append("u", "r", []) == by_partition([mine, theirs])
 
+    @pytest.mark.parametrize("carried_out", [False, True])
+    async def test_given_up_further_before_it_is_written(self, monkeypatch, carried_out):
+        """What was to count instead is given up too. The first write was refused, or carried out without an answer."""
+        kube, (kept, refused) = MortalKube(), origins(2)
+        left, least = replace(refused, first_call=replicas_of(9)), replace(refused, first_call=refused.replicas)
+        store, put = OriginStore(kube), kube.replace_config_map
+        await store.append("u", "r", [kept, refused])
+
+        async def unanswered(name, body):
+            if carried_out:
+                await put(name, body)
+            raise Killed
+
+        with monkeypatch.context() as patched:
+            patched.setattr(kube, "replace_config_map", unanswered)
+            with pytest.raises(Killed):
+                await store.give_up("u", "r", {refused: left})
+        kube.left = 0
+        with pytest.raises(Killed):
+            await store.give_up("u", "r", {left: least})
+        kube.left = 10**9
+        await store.give_up("u", "r", {})
+        assert await store.load("u", "r") == by_partition([kept, least])
+        assert await OriginStore(kube).load("u", "r") == by_partition([kept, least])
+
+    async def test_nothing_is_written_if_nothing_is_given_up(self):
+        kube, rows = MortalKube(), origins(2)
+        store = OriginStore(kube)
+        await store.append("u", "r", rows)
+        kube.left = 0
+        await store.give_up("u", "r", {})
+
     async def test_given_up_of_a_record_that_is_gone(self):
         """Nothing is written: the record would seem to be complete."""
         kube, (refused,) = MortalKube(), origins(1)

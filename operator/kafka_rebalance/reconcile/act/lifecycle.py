@@ -134,12 +134,15 @@ class Lifecycle(RunRecords):
             await self._save(rebalance, replace(before, rested=True))
 
     async def end_rest(self, rebalance: Rebalance, theirs: Mapping[Origin, Origin | None]) -> None:
-        """Strike ``theirs`` off the record, as ``OriginStore.give_up`` does, then record that the run does not rest."""
+        """Strike ``theirs`` off the record, as ``OriginStore.give_up`` does, then record that the run does not rest.
+
+        What an earlier call could not strike off is struck off first, even if others do not move it any more.
+        """
         if (before := rebalance.record.run) is None:
             return
         if theirs:
-            await self._stores.origins.give_up(rebalance.uid, before.run_id, theirs)
             rebalance.record = replace(rebalance.record, origins=without(rebalance.record.origins, theirs))
+        await self._stores.origins.give_up(rebalance.uid, before.run_id, theirs)
         await self._save(rebalance, replace(before, rested=False))
 
     async def _save(self, rebalance: Rebalance, run: Run) -> None:
