@@ -141,7 +141,8 @@ class Sending:
                 continue
             async with self._lifecycle.problems_of(rebalance, "cordon"):
                 alive = info.brokers.keys() - self._throttle.left_cordons
-                await self._cordons.keep(rebalance, alive, self._served(may_cordon))
+                served, may_start = self._served(may_cordon), self._throttle.may_send(rebalance)
+                await self._cordons.keep(rebalance, alive, served, may_start=may_start)
             acting.append(rebalance)
         for rebalance in running:
             rebalance.assessment = replace(rebalance.assessment, sent=frozenset())

@@ -152,6 +152,14 @@ RECONCILE_RULES = (
         ("tests/unit/reconcile/test_engine_first_ledger.py::test_deleted_and_refused_before_the_first_step",),
     ),
     BrokenRule(
+        "ledger-before-a-cordon",
+        "A run that may not start without the throttle ledger cordons no broker.",
+        "reconcile/sending.py",
+        "served, may_start=may_start)",
+        "served)",
+        ("tests/unit/reconcile/test_engine_first_ledger.py::test_no_broker_is_cordoned_before_the_run_may_start",),
+    ),
+    BrokenRule(
         "struck-entries-are-stored",
         "Entries that were taken out of a list are struck off the stored ledger too.",
         "reconcile/throttle/ledger_cache.py",

@@ -3,6 +3,7 @@
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.unit.reconcile.test_engine_cordons import Brokers
 
 from kafka_rebalance.execution.reassignment_throttle import FOLLOWER_LIST
 from kafka_rebalance.kube.api_errors import Forbidden
@@ -14,8 +15,8 @@ THEIRS = {("orders", FOLLOWER_LIST): "0:3"}
 class Operator(OperatorInMemory):
     """While the ledger is ``refused``, as by a quota or a webhook, the other records are written."""
 
-    def __init__(self):
-        super().__init__(KafkaInMemory([1, 2, 3, 4], orders=[[1, 2, 3]] * 4))
+    def __init__(self, kafka=KafkaInMemory):
+        super().__init__(kafka([1, 2, 3, 4], orders=[[1, 2, 3]] * 4))
         self.kafka.values |= THEIRS
         self.refused, self.saved = False, self.records.save
         self.records.save = self.save
@@ -84,6 +85,23 @@ async def test_deleted_and_refused_before_the_first_step():
     op.restart()
     await op.until("Succeeded")
     assert op.kafka.values == THEIRS
+
+
+async def test_no_broker_is_cordoned_before_the_run_may_start():
+    """The run was approved while the ledger could not be stored. The cordon follows when it is."""
+    op = Operator(Brokers)
+    op.drain(approval={"policy": "Manual"})
+    await op.until("AwaitingApproval")
+    op.records.kept, op.refused = None, True
+    op.restart()
+    op.edit(approval={"policy": "Automatic"})
+    await op.rounds()
+    assert op.state == "ApiServerForbidden"
+    assert (op.kafka.cordoned, op.run.cordoned) == ([], ())
+    op.refused, op.kafka.slow = False, {4}
+    op.restart()
+    await op.until_true(lambda: op.kafka.cordoned)
+    assert op.run.cordoned == (1,)
 
 
 async def test_deleted_during_a_run():

@@ -51,11 +51,17 @@ class Cordons:
         self._refused: WeakKeyDictionary[Rebalance, RefusedCordons] = WeakKeyDictionary()
 
     async def keep(
-        self, rebalance: Rebalance, alive: Collection[BrokerId], rebalances: Iterable[Rebalance] = ()
+        self,
+        rebalance: Rebalance,
+        alive: Collection[BrokerId],
+        rebalances: Iterable[Rebalance] = (),
+        *,
+        may_start: bool = True,
     ) -> None:
         """Cordon the brokers being emptied, unless somebody has; remove cordons no longer wanted.
 
         ``rebalances``: those of the cluster with an open run. The last one that wants a cordon removes it.
+        ``may_start`` False: the run may not start now. What is on record is kept, or removed, all the same.
         Does nothing if Kafka does not support cordons, or if it is not known which brokers are to be emptied.
         """
         run, desired = rebalance.record.run, rebalance.desired
@@ -70,7 +76,9 @@ class Cordons:
         wanted = leaving if direction_of(rebalance) is Direction.FORWARD else set[BrokerId]()
         if run.planning_hash != desired.planning_hash:
             wanted &= _cordoned(rebalance)  # what an edit adds has no plan yet, and may need another approval
-        await self._cordon_new(rebalance, wanted, of_others)
+        may_begin = may_start and rebalance.assessment.step_block is None
+        # A cordon on record was begun before the run was blocked: Kafka may not have been reached.
+        await self._cordon_new(rebalance, wanted if may_begin else wanted & _cordoned(rebalance), of_others)
         if back := (_cordoned(rebalance) - wanted) & set(alive):
             await self._uncordon(rebalance, back, of_others)
 
@@ -79,9 +87,7 @@ class Cordons:
         if rebalance.held_by is not None:
             return  # a resource that may start nothing new changes no broker
         done = rebalance.memory.cordons_done
-        # A cordon on record was begun before the run was blocked: Kafka may not have been reached.
-        may_begin = wanted if rebalance.assessment.step_block is None else wanted & _cordoned(rebalance)
-        new = self._refused_by(rebalance).due(ConfigOp.SET, may_begin - done)
+        new = self._refused_by(rebalance).due(ConfigOp.SET, wanted - done)
         if not new:
             return
         try:

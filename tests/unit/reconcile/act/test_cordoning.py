@@ -107,6 +107,16 @@ async def test_who_may_not_use_the_connection_cordons_nothing():
     assert cluster.happened == []
 
 
+@pytest.mark.parametrize("decommission", [[4, 5], []])
+async def test_a_run_that_may_not_start_sets_no_other_cordon(decommission):
+    """One on record is set again, because the earlier call may not have reached Kafka; it is removed as ever."""
+    cluster, mine = Cluster(b4=OURS, b5=UNSET), rebalance(cordoned=(FOUR,), decommission=decommission)
+    await cordons(cluster).keep(mine, [FOUR, FIVE], may_start=False)
+    assert 5 not in [broker for _, broker, *_ in cluster.happened if _ != "record"]
+    assert cluster.values[FOUR] == (OURS if decommission else UNSET)
+    assert mine.record.run.cordoned == ((4,) if decommission else ())
+
+
 async def test_a_recorded_one_is_set_again_after_a_start():
     """The record may have been written without the write to Kafka."""
     cluster, mine = Cluster(b4=UNSET, b5=UNSET), rebalance(cordoned=(FOUR, FIVE))
