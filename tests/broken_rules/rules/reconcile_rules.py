@@ -152,6 +152,14 @@ RECONCILE_RULES = (
         ("tests/unit/reconcile/test_engine_first_ledger.py::test_deleted_and_refused_before_the_first_step",),
     ),
     BrokenRule(
+        "ledger-before-a-plan",
+        "No plan is made while the throttle ledger is not stored.",
+        "reconcile/runs/opening.py",
+        "                self._refuse_start()\n            queue",
+        "                pass\n            queue",
+        ("tests/unit/reconcile/test_engine_first_ledger.py::test_the_first_one_is_refused",),
+    ),
+    BrokenRule(
         "ledger-before-a-cordon",
         "A run that may not start without the throttle ledger cordons no broker.",
         "reconcile/sending.py",

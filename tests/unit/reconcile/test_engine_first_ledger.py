@@ -29,6 +29,10 @@ class Operator(OperatorInMemory):
     def drain(self, **spec):
         self.apply(brokers={"decommission": [1]}, throttle={"leaderRate": "1Mi", "followerRate": "1Mi"}, **spec)
 
+    @property
+    def plans_stored(self):
+        return len([name for name in self.kube.config_maps if name.startswith("plan-")])
+
     async def rounds(self, count=40):
         for _ in range(count):
             await self.round()
@@ -42,6 +46,7 @@ async def test_the_first_one_is_refused(restarted):
     op.drain()
     await op.rounds()
     assert op.run is None
+    assert op.plans_stored == 0
     assert op.state == "ApiServerForbidden"
     assert op.message == "no run starts without the throttle ledger: configmaps is forbidden: exceeded quota"
     op.refused = False
