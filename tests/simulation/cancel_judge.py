@@ -23,7 +23,10 @@ class CancelJudge:
 
     def _wants(self, run, tp, seen):
         """Whether the run moves forward by a plan that nothing has made void, and the copy is part of it."""
-        body, row = self.world.body_of(run.uid), self.judge._plan(run).get(tp)
+        body, plan = self.world.body_of(run.uid), self.judge._plan(run)
+        row = plan.get(tp)
+        if any(self.judge.emptied.intersection(planned.added) for planned in plan.values()):
+            return False  # it is planned again without the broker that another one empties
         if body is None or row is None or run.undo or self.judge.foreign or self.judge.deaths:
             return False
         if "deletionTimestamp" in body["metadata"] or planning_hash(parse_rebalance(body).spec) != run.planning_hash:
