@@ -144,9 +144,7 @@ async def test_all_inline_connections_match_topics_and_compute_in_turn(monkeypat
     clusters.see()
     await clusters.until(lambda: all(clusters.state(name) == "Succeeded" for name in "abc"))
     await clusters.supervisors[0].stop()
-    shared = [
-        namespaces for namespaces in turns.values() if len(set(namespaces)) > 1
-    ]  # else of a cluster
+    shared = [namespaces for namespaces in turns.values() if len(set(namespaces)) > 1]  # else of a cluster
     assert [set(namespaces) for namespaces in shared] == [{"a", "b"}] * 2
     assert min(map(len, shared)) >= 6  # the selected topics, and the expressions that match none
 
