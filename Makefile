@@ -39,7 +39,7 @@ demo-load: servers  ## run the rebalance by load with more brokers, more traffic
 	@$(PYTHON) -m e2e.demo.at_length
 
 # Lint runs in parallel with the tests, which mostly wait; its output is printed when it ends.
-test: servers  ## run lint and the tests, including end-to-end tests on real clusters; 25 to 45 minutes on two cores
+test: servers  ## run lint and the tests, including end-to-end tests on real clusters; 15 to 40 minutes on two cores
 	@(said=$$(make --no-print-directory lint 2>&1) && echo "$$said" || { echo "$$said"; exit 1; }) & lint=$$!; \
 	failed=0; $(PYTHON) -m pytest tests e2e -m "not campaign and not node" $(WORKERS) || failed=$$?; \
 	wait $$lint || { echo "lint failed, see above" >&2; exit 1; }; exit $$failed

@@ -31,6 +31,7 @@ PARTS_OF_MESSAGES = {
     Reason.NOT_DRAINED,
     Reason.NO_LEADER,
     Reason.ORDER_REFUSED,
+    Reason.ORIGINAL_BROKER_GONE,
     Reason.PAUSED,
     Reason.SIZES_UNKNOWN,
     Reason.THROTTLE_LIST_FULL,

@@ -230,7 +230,7 @@ class TestRunning:
         operator, kept = running_operator(2), []
         await operator.until_true(lambda: len(operator.kafka.flying) == 2)
 
-        async def keep(_cordons, rebalance, _alive, _others):
+        async def keep(_cordons, rebalance, *_, **_options):
             kept.append(rebalance.uid)
             operator.engine.rebalances.pop("u-2", None)
 

@@ -149,6 +149,8 @@ class TestProcess:
                 waiting.create_task(searched_once(in_one_log_dir(10), None))
             try:
                 async with asyncio.timeout(30):
+                    while not planning:  # noqa: ASYNC110 - nothing tells it
+                        await asyncio.sleep(0.001)
                     assert await in_thread(lambda: 7, None, "b") == 7
                 assert planning == ["a plan"]
             finally:
