@@ -240,9 +240,8 @@ def _judge_next_step(
     if outcome is None:
         return PartitionStatus(MovePhase.DONE)
     if isinstance(outcome, steps.Wait):
-        lost = (
-            _gone(dict.fromkeys((*move.origin, *goal)), seen) if state.leader is not None else _never_led(state, seen)
-        )
+        awaited = dict.fromkeys((*move.origin, *goal))
+        lost = _gone(awaited, seen) if state.leader is not None else _never_led(state, seen)
         if back and lost:
             # The wait may never end, and a broker that is gone must not block a deletion.
             return _skip(Reason.ORIGINAL_BROKER_GONE, f"{outcome.message}; brokers {lost} are gone")

@@ -17,6 +17,7 @@ from kafka_rebalance.kafka.ports import ClusterInfo
 from kafka_rebalance.model.bulk import collect_if_due
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED
+from kafka_rebalance.reconcile.act.run_records import give_up_plan
 from kafka_rebalance.reconcile.decide.requeue import IDLE_SECONDS, UNSETTLED_SECONDS
 from kafka_rebalance.reconcile.engine_parts import EngineParts
 from kafka_rebalance.reconcile.report.engine_samples import ClusterFigures, RoundTotals
@@ -134,8 +135,7 @@ class ClusterEngine:
                         await self._woken.wait()
         finally:
             for rebalance in self.rebalances.values():
-                if rebalance.memory.planning is not None:
-                    rebalance.memory.planning.cancel()
+                give_up_plan(rebalance)
             self._rounds.forget()
 
     async def _heard_round(self) -> float:

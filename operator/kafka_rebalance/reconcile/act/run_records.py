@@ -164,8 +164,7 @@ class RunRecords(Problems):
     async def _stop_planning(self, rebalance: Rebalance) -> None:
         """Drop the plan that is being made, or that waits to be opened. The open run stays as it is."""
         if (task := rebalance.memory.planning) is not None:
-            if not task.cancelling():
-                task.cancel()
+            give_up_plan(rebalance)
             await asyncio.wait([task])
         rebalance.memory = replace(rebalance.memory, planning=None)
 
@@ -218,7 +217,7 @@ class RunRecords(Problems):
 
 
 def give_up_plan(rebalance: Rebalance) -> None:
-    """End the task that makes a plan. Its plan is not opened: much may have changed when there is an engine again."""
+    """End the task that makes a plan, if there is one. Its plan is not opened, also if it is finished."""
     task = rebalance.memory.planning
     if task is not None and not task.cancelling():
         task.cancel()

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, without_traceback
@@ -66,8 +65,6 @@ class Runs:
         self._refuse_start = refuse_start
         self._reading: asyncio.Task[LoadModel | None] | None = None
         """The load model, while it is read for the expected rates."""
-        self._begun: WeakSet[asyncio.Task[Any]] = WeakSet()
-        """The tasks that make plans of this cluster. A rebalance may come with a plan of another one."""
 
     async def start_planning(
         self,
@@ -107,11 +104,10 @@ class Runs:
         if queue.unseen:
             self._lifecycle.retry_in(rebalance, _QUEUE_SECONDS)
         elif problem is None or problem.stage != _QUEUE:
-            # The spec is read once: an edit that comes in while we plan supersedes this plan.
+            # The spec is read once: the plan is given up if an edit comes in.
             making = self._plans.make(rebalance, rebalance.desired.spec, partial(_going_on, terminating))
             task = asyncio.create_task(_without_traceback(making))
             task.add_done_callback(lambda _: self._wake())
-            self._begun.add(task)
             self._lifecycle.planning_begins(rebalance, task)
         return queue
 
@@ -127,7 +123,7 @@ class Runs:
             return replanning
         async with self._lifecycle.problems_of(rebalance, _PLAN):
             made = await task
-            if not is_served(rebalance, rebalances) or not rebalance.may_begin or task not in self._begun:
+            if not is_served(rebalance, rebalances) or not rebalance.may_begin:
                 return replanning
             if isinstance(made, Planned):
                 if rebalance.record.open_run is None:

@@ -158,7 +158,7 @@ class PlanMaker:
         self._thread_turn = turns.thread if turns is not None else None
         self._held = turns.plans if turns is not None else HeldPlans()
         self._drafts = DraftTurns()
-        """A turn lasts from the reading of the cluster to the plan."""
+        """A turn lasts from the reading of the cluster to the plan, or to the process that makes it."""
 
     async def make(
         self, rebalance: Rebalance, spec: KafkaRebalanceSpec, rollbacks: Callable[[], Rollbacks]
@@ -223,7 +223,7 @@ class PlanMaker:
         surplus = await off_the_loop(
             without_surplus_of, work, earlier, partitions, spec.replication_factor, info.brokers
         )
-        above = {**{tp: partitions[tp] for tp in surplus}, **let_go}
+        as_found = {**{tp: partitions[tp] for tp in surplus}, **let_go}
         partitions = {**partitions, **surplus} if surplus else partitions
         namespace = rebalance.desired.metadata.namespace
         selected = await in_thread(lambda: select(spec, partitions), self._thread_turn, namespace)
@@ -236,8 +236,8 @@ class PlanMaker:
         made, spent, model = await self._solved(rebalance, spec, info, basis, memory)
         if not any(p.current != p.target or p.elects for p in made.partitions):
             await off_the_loop(refuse_outdated, selected, read, self._known())
-        made = await off_the_loop(from_lists_of, made, above) if above else made
-        made = await off_the_loop(with_earlier_moves, made, earlier, partitions, {**let_go, **above})
+        made = await off_the_loop(from_lists_of, made, as_found) if as_found else made
+        made = await off_the_loop(with_earlier_moves, made, earlier, partitions, as_found)
         topics = await off_the_loop(_topics_of, partitions)
         unmatched = await in_thread(
             lambda: tuple(unmatched_patterns(spec.topics, topics)), self._thread_turn, namespace

@@ -47,6 +47,7 @@ class Memory:
 
     planning: asyncio.Task[Planned | ContinuedCopies] | None = None
     planned_spec: str = ""
+    """The planning hash of the spec that ``planning`` is for; empty: that plan must not be opened."""
     prepared: tuple[str, ...] = ()
     """The change key of the resource when it was last prepared."""
     problem: Problem | None = None
