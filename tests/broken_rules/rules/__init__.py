@@ -6,6 +6,7 @@ from tests.broken_rules.rules.drain_rules import DRAIN_RULES
 from tests.broken_rules.rules.execution_rules import EXECUTION_RULES
 from tests.broken_rules.rules.inline_rules import INLINE_RULES
 from tests.broken_rules.rules.interface_rules import INTERFACE_RULES
+from tests.broken_rules.rules.ledger_rules import LEDGER_RULES
 from tests.broken_rules.rules.load_model_rules import LOAD_MODEL_RULES
 from tests.broken_rules.rules.log_dir_rules import LOG_DIR_RULES
 from tests.broken_rules.rules.old_answer_rules import OLD_ANSWER_RULES
@@ -20,6 +21,7 @@ RULES: tuple[BrokenRule, ...] = (
     *PLANNING_RULES,
     *EXECUTION_RULES,
     *RECONCILE_RULES,
+    *LEDGER_RULES,
     *DRAIN_RULES,
     *OLD_ANSWER_RULES,
     *REVIEW_RULES,

@@ -151,7 +151,9 @@ EXECUTION_RULES = (
         "execution/partition_status.py",
         "return [] if state.leader is not None or any(returning) else _gone(state.replicas, seen)",
         "return []",
-        ("tests/unit/execution/test_partition_status.py::TestNoReplicaReturns::test_a_way_back_ends_and_names_them",),
+        (
+            "tests/unit/execution/test_partition_status_no_leader.py::TestNoReplicaReturns::test_a_way_back_ends_and_names_them",
+        ),
     ),
     BrokenRule(
         "copy-of-a-run-let-go",

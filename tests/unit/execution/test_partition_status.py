@@ -336,44 +336,6 @@ class TestAtRest:
         assert status_of(state(1, 2, 3, leader=3), ROLLBACK, move=move).call == Elect(BrokerId(1))
 
 
-class TestNoReplicaReturns:
-    """All replicas are on brokers that the run added, and that died: Kafka elects none of the originals."""
-
-    @pytest.mark.parametrize(
-        ("alive", "restarting", "reason"),
-        [
-            ((1, 2, 3), (), "OriginalBrokerGone"),
-            ((1, 2, 3, 6), (), "OriginalBrokerGone"),
-            ((1, 2, 3), (4,), "NoLeader"),
-            ((1, 2, 3), (6,), "NoLeader"),
-            ((1, 2, 3, 4), (), "NoLeader"),
-        ],
-        ids=["all gone", "one is live and behind", "one restarts", "one behind restarts", "one is live again"],
-    )
-    def test_a_way_back_ends_and_names_them(self, alive, restarting, reason):
-        """Unless one of them may still lead: that a broker restarts is waited for."""
-        lost = dataclasses.replace(state(4, 5, 6, isr=(4,)), leader=None)
-        move = dataclasses.replace(MOVE, planned_from=replicas_of(1, 2, 6), target=replicas_of(4, 5, 7))
-        there = dataclasses.replace(seen(lost, alive=alive), restarting=frozenset(restarting))
-        found = judge(move, there, ROLLBACK, 1)
-        assert found.reason == reason
-        assert found.phase is (MovePhase.WAITING if reason == "NoLeader" else MovePhase.SKIPPED)
-        assert reason == "NoLeader" or "5" in found.message
-
-    @pytest.mark.parametrize(("restarting", "cancel"), [((), True), ((4,), False)])
-    def test_a_copy_back_without_a_source_is_cancelled(self, restarting, cancel):
-        """It would never arrive, and the deletion would never end."""
-        back = dataclasses.replace(state(1, 4, 5, 6, isr=(4,), adding=(1,)), leader=None)
-        there = dataclasses.replace(seen(back, alive=(1, 2, 3)), restarting=frozenset(restarting))
-        assert judge(MOVE, there, ROLLBACK, 1).cancel is cancel
-
-    def test_forward_it_waits(self):
-        """The plan wants the replicas moved whenever one returns."""
-        lost = dataclasses.replace(state(4, 2, 3, isr=(4,)), leader=None)
-        found = status_of(lost, alive=(1, 5, 6))
-        assert (found.phase, found.reason) == (MovePhase.WAITING, "NoLeader")
-
-
 class TestDeadReplicas:
     def test_one_that_goes_is_replaced_in_one_call(self):
         """Both 3.9 and 4.x complete it; on 3.9 a separate addition would wait for ever."""

@@ -52,6 +52,15 @@ async def copied_when_they_die(*dead, behind=(), rows=((1, 2, 3),), brokers=rang
     return operator
 
 
+async def killed_after(rounds, operator):
+    """The next operator starts."""
+    for _ in range(rounds):
+        await operator.engine.tick()
+        operator.clock.at += timedelta(seconds=1)
+        await asyncio.sleep(0)
+    operator.restart()
+
+
 class TestPlannedAgain:
     """The revert before the new plan cannot drop the surplus beside dead replicas."""
 
@@ -70,11 +79,7 @@ class TestPlannedAgain:
         """What the partition had before is stored, and the next operator finds again what cannot be dropped."""
         operator = await copied_when_they_die(2, 3)
         operator.edit(brokers={"decommission": [1, 2, 3]})
-        for _ in range(rounds):
-            await operator.engine.tick()
-            operator.clock.at += timedelta(seconds=1)
-            await asyncio.sleep(0)
-        operator.restart()
+        await killed_after(rounds, operator)
         await operator.until("Succeeded")
         (held,) = operator.kafka.lists("t")
         assert len(held) == 3
@@ -189,11 +194,7 @@ class TestCopiesInFlight:
         operator, _ = await self.in_flight()
         operator.edit(brokers={"include": [7, 8, 9]})
         operator.kafka.slow = set()
-        for _ in range(rounds):
-            await operator.engine.tick()
-            operator.clock.at += timedelta(seconds=1)
-            await asyncio.sleep(0)
-        operator.restart()
+        await killed_after(rounds, operator)
         await operator.until("Succeeded")
         assert [sorted(held) for held in operator.kafka.lists("t")] == [[7, 8, 9]] * 3
 

@@ -74,9 +74,8 @@ async def _nothing(_rebalances, _info):
     pass
 
 
-async def test_deleted_and_refused_before_the_first_step():
-    """The run waited for an approval. It starts when the ledger is stored again."""
-    op = Operator()
+async def approved_without_a_ledger(op):
+    """The run waited for an approval. Meanwhile the ledger was deleted, and may not be stored again."""
     op.drain(approval={"policy": "Manual"})
     await op.until("AwaitingApproval")
     op.records.kept, op.refused = None, True
@@ -84,6 +83,12 @@ async def test_deleted_and_refused_before_the_first_step():
     op.edit(approval={"policy": "Automatic"})
     await op.rounds()
     assert op.state == "ApiServerForbidden"
+
+
+async def test_deleted_and_refused_before_the_first_step():
+    """The run waited for an approval. It starts when the ledger is stored again."""
+    op = Operator()
+    await approved_without_a_ledger(op)
     assert op.run.started_at is None
     assert op.kafka.altered == []
     op.refused = False
@@ -95,13 +100,7 @@ async def test_deleted_and_refused_before_the_first_step():
 async def test_no_broker_is_cordoned_before_the_run_may_start():
     """The run was approved while the ledger could not be stored. The cordon follows when it is."""
     op = Operator(Brokers)
-    op.drain(approval={"policy": "Manual"})
-    await op.until("AwaitingApproval")
-    op.records.kept, op.refused = None, True
-    op.restart()
-    op.edit(approval={"policy": "Automatic"})
-    await op.rounds()
-    assert op.state == "ApiServerForbidden"
+    await approved_without_a_ledger(op)
     assert (op.kafka.cordoned, op.run.cordoned) == ([], ())
     op.refused, op.kafka.slow = False, {4}
     op.restart()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,22 +49,16 @@ def children():
     return [int(pid) for pid in found.stdout.split()]
 
 
-async def planned_once(asked, turns):
+async def once(ask, question, turns):
     """As in a draft that needs nothing else."""
     memory = draft_memory("a")
     try:
-        return await run_planner(asked, turns, memory)
+        return await ask(question, turns, memory)
     finally:
         memory.release()
 
 
-async def searched_once(questions, turns):
-    """As in a draft that needs nothing else."""
-    memory = draft_memory("a")
-    try:
-        return await run_log_dirs(questions, turns, memory)
-    finally:
-        memory.release()
+planned_once, searched_once = partial(once, run_planner), partial(once, run_log_dirs)
 
 
 @pytest.fixture(params=["thread", "process"])
