@@ -141,7 +141,6 @@ INTERFACE_RULES = (
         "if found:",
         (
             "tests/unit/reconcile/test_supervisor_left_credentials.py::TestAnotherConnectionIsNamed::test_of_the_same_namespace_that_does_not_connect",
-            "tests/unit/reconcile/test_supervisor_left_credentials.py::TestAnotherConnectionIsNamed::test_a_kafka_connection_that_was_created_again",
         ),
     ),
     BrokenRule(
