@@ -70,15 +70,14 @@ class ConfluentClient:
         self._tokens = access.tokens
         self._checked = partial(checked, access.before_order)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kafka-confluent")
-        self._state = threading.Lock()
-        self._building = threading.Lock()
-        self._polling = threading.Lock()
+        self._state, self._building, self._polling = threading.Lock(), threading.Lock(), threading.Lock()
         self._refused: str | None = None
         self._last_error = ""
         self._timeouts = 0
         self._last_answers = LastAnswers()
         # Built in a thread of the first call: it waits for a token, and starts threads of its own.
         self._admin: AdminClient | None = None
+        self._closed = False
 
     async def reach(self) -> None:
         """Connect, or raise why that is not possible."""
@@ -209,8 +208,8 @@ class ConfluentClient:
         return offset_ranges(starts, ends, read)
 
     async def close(self) -> None:
-        """Stop the threads; busy ones end after librdkafka's call, or with the process."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Stop the threads; busy ones end after librdkafka's call, or with the process. Calls without one fail."""
+        self._closed = True  # calls that wait for a thread are not cancelled: that would end the tasks that made them
         loop, closed = asyncio.get_running_loop(), asyncio.Event()
 
         def free() -> None:
@@ -268,6 +267,8 @@ class ConfluentClient:
 
     async def _in_thread(self, call: Callable[[], V]) -> V:
         def called() -> V:
+            if self._closed:
+                raise RuntimeError("the client was closed")
             try:
                 return call()
             except Exception as error:

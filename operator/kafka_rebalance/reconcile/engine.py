@@ -196,10 +196,18 @@ class ClusterEngine:
             if not isinstance(error, Transient) or self._failures >= _FAILURES_BEFORE_REPORT:
                 await self._rounds.report_problem(error)
             return error.retry_after if isinstance(error, Transient) else IDLE_SECONDS, error.reason
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+                raise
             # A defect of ours in one round must not end the engine of a cluster.
             log.exception("cluster %s: unexpected error in this round", self.cluster_id)
             await self._rounds.report_problem(Transient(Reason.INTERNAL_ERROR, UNEXPECTED))
             return UNSETTLED_SECONDS, Reason.INTERNAL_ERROR
         self._failures, self.problem = 0, None
         return pause, ""
+
+
+def _is_being_cancelled() -> bool:
+    """Whether a CancelledError is for this task. Else the round has awaited something that was cancelled."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

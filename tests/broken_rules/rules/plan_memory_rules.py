@@ -92,6 +92,14 @@ PLAN_MEMORY_RULES = (
         (f"{_IN_A_PROCESS}::test_an_edit_is_planned_at_once",),
     ),
     BrokenRule(
+        "plan-given-up-in-mid-round",
+        "A round does not open the plan of a resource that has left the engine, and does not end with its task.",
+        "reconcile/act/run_records.py",
+        "return None if given_up or task.cancelled() else task",
+        "return task",
+        ("tests/unit/reconcile/test_supervisor_left_while_planning.py::test_in_the_middle_of_a_round",),
+    ),
+    BrokenRule(
         "brokers-of-the-draft",
         "A plan that has waited is made with the brokers that are live then.",
         "reconcile/runs/plan_maker.py",

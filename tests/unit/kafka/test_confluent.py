@@ -109,6 +109,21 @@ class TestFreeing:
         await client.close()
 
 
+class TestClosing:
+    async def test_a_call_that_waits_for_a_thread(self, library):
+        """It fails. If it were cancelled, the task that has made it would end, and nothing would be reported."""
+        client, answered = ConfluentClient(ClientAccess(ConnectionSettings("nowhere:9092"))), threading.Event()
+        under_way = [asyncio.create_task(client._in_thread(answered.wait)) for _ in range(confluent._THREADS)]
+        waits = asyncio.create_task(client.reach())
+        await asyncio.sleep(0)
+        await client.close()
+        answered.set()
+        await asyncio.wait({waits, *under_way})
+        assert not waits.cancelled()
+        assert str(waits.exception()) == "the client was closed"
+        assert library.built_in == []
+
+
 class TestOrders:
     @pytest.mark.parametrize(
         ("order", "changes"),

@@ -1,5 +1,6 @@
 """The error of a stage is reported until that stage has succeeded, or has nothing to do any more."""
 
+import asyncio
 import dataclasses
 from datetime import timedelta
 
@@ -103,3 +104,32 @@ async def test_a_finished_one_that_is_edited_while_kafka_is_away(edit, state):
     for _ in range(5):
         await operator.round()
     assert operator.state == state
+
+
+class TestCancelled:
+    """Only the end of the engine's task ends the engine."""
+
+    async def test_something_that_a_round_has_awaited(self):
+        """A defect: the next round goes on."""
+        operator, calls = applied(), []
+        describe_cluster = operator.kafka.describe_cluster
+
+        async def cancelled_once():
+            calls.append(1)
+            if len(calls) == 1:
+                raise asyncio.CancelledError
+            return await describe_cluster()
+
+        operator.kafka.describe_cluster = cancelled_once
+        await operator.engine.tick()
+        assert operator.engine.figures.problem == "InternalError"
+        await operator.until_open()
+
+    async def test_the_task_of_the_engine(self):
+        operator = applied()
+        operator.kafka.describe_cluster = asyncio.Event().wait
+        task = asyncio.create_task(operator.engine.run(lambda: True))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task}, timeout=10)
+        assert task.cancelled()

@@ -149,12 +149,12 @@ class RunRecords(Problems):
         rebalance.memory = replace(rebalance.memory, planning=task, planned_spec=rebalance.desired.planning_hash)
 
     def take_plan(self, rebalance: Rebalance) -> asyncio.Task[Planned | ContinuedCopies] | None:
-        """The task that has finished a plan; None: there is none, or it is not done."""
-        task = rebalance.memory.planning
+        """The task that has finished a plan; None: there is none, it is not done, or its plan was given up."""
+        task, given_up = rebalance.memory.planning, not rebalance.memory.planned_spec
         if task is None or not task.done():
             return None
         rebalance.memory = replace(rebalance.memory, planning=None)
-        return task
+        return None if given_up or task.cancelled() else task
 
     async def make_room(self, rebalance: Rebalance) -> None:
         """Drop the plan that is still being made. Another rebalance is to have the place in the queue."""

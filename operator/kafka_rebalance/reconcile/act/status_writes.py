@@ -14,6 +14,7 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.model.topology import ClusterState
 from kafka_rebalance.reconcile.act.backoff import Backoff
 from kafka_rebalance.reconcile.act.resources import Resources
+from kafka_rebalance.reconcile.act.run_records import give_up_plan
 from kafka_rebalance.reconcile.act.turns import STAGE_SECONDS, Turns
 from kafka_rebalance.reconcile.observe.observer import Observer
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
@@ -87,4 +88,5 @@ class StatusWrites:
             self._backoff.succeeded(rebalance.uid)
         if not exists:
             log.info("%s is gone", rebalance.name)
+            give_up_plan(rebalance)
             self._rebalances.pop(rebalance.uid, None)
