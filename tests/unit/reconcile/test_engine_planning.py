@@ -99,11 +99,11 @@ class TestInAProcess:
     @pytest.fixture
     async def shared(self, monkeypatch):
         """Another cluster. ``begun``: one more item for each process."""
-        begun, ends, answers = [], asyncio.Event(), solving._asked
+        begun, ends, over, answers = [], asyncio.Event(), asyncio.Event(), solving._asked
 
         async def asked(*question):
             begun.append(1)
-            if len(begun) > 1:
+            if len(begun) > 1 and not over.is_set():
                 return await answers(*question)
             await ends.wait()
             raise Transient(Reason.PLANNING_FAILED, "out of memory", 3600)
@@ -115,6 +115,7 @@ class TestInAProcess:
         theirs.apply_in("a", "large", **BY_LOAD)
         await self.until(theirs, lambda: begun)
         yield shared
+        over.set()  # the end of the event loop would wait for ever for a process that is being started
         ends.set()
         await self.until(theirs, lambda: theirs.state_of("large", "a") == "PlanningFailed")
 
