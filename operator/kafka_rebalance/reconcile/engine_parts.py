@@ -1,5 +1,6 @@
 """The parts of an engine: its cluster, the client, the stores and other parts of the operator."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafka_rebalance.clock import Clock
@@ -19,7 +20,8 @@ class EngineParts:
     """The parts do not change while the engine runs. ``info``: the cluster when the engine started.
 
     ``turns``: those of an inline connection; None for a KafkaConnection. ``on_record``: the brokers by which the
-    cluster is known, also those that are not live.
+    cluster is known, also those that are not live. ``throttles_placed``: whether the engine has all
+    KafkaReassignmentThrottles that it is going to have.
     """
 
     info: ClusterInfo
@@ -33,6 +35,7 @@ class EngineParts:
     history: RunHistory = NO_HISTORY
     turns: InlineTurns | None = None
     on_record: frozenset[BrokerId] = frozenset()
+    throttles_placed: Callable[[], bool] = lambda: False
 
     @property
     def held_plans(self) -> HeldPlans:

@@ -41,6 +41,7 @@ from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.state.repeated_work import RepeatedWork
 from kafka_rebalance.reconcile.throttle.ledger_cache import INLINE_BYTES
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
+from kafka_rebalance.reconcile.throttle_placing import all_placed
 from kafka_rebalance.telemetry.metric_families import Sample
 
 log = logging.getLogger(__name__)
@@ -317,23 +318,22 @@ class Engines:
     ) -> ClusterEngine:
         admin = self.clients.lasting(connection, settings, info.cluster_id, admin)
         owner = connection.owner
+        most = None if owner.connection else INLINE_BYTES
+        keeper = ThrottleKeeper(
+            info.cluster_id, admin, LedgerStore(self._kube, owner), self._clock.monotonic, most=most
+        )
         parts = EngineParts(
             info=info,
             admin=admin,
             resources=self._resources,
             stores=self._stores,
-            keeper=ThrottleKeeper(
-                info.cluster_id,
-                admin,
-                LedgerStore(self._kube, owner),
-                self._clock.monotonic,
-                most=None if owner.connection else INLINE_BYTES,
-            ),
+            keeper=keeper,
             load_models=self._load_models,
             capacity=partial(self._book.capacity_of, owner),
             clock=self._clock,
             history=self._history,
             on_record=on_record,
+            throttles_placed=partial(all_placed, self._book, owner),
             turns=None if owner.connection else self._inline_turns.of(owner.namespace),
         )
         engine = ClusterEngine(parts)

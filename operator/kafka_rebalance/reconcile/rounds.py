@@ -68,7 +68,7 @@ class Rounds:
     def __init__(self, parts: EngineParts, wake: Callable[[], None]) -> None:
         info, admin, resources, stores, clock = parts.info, parts.admin, parts.resources, parts.stores, parts.clock
         self.rebalances: dict[str, Rebalance] = {}
-        self.throttle = ClusterThrottle(info.cluster_id, admin, parts.keeper, resources, clock)
+        self.throttle = ClusterThrottle(info.cluster_id, admin, parts.keeper, resources, clock, parts.throttles_placed)
         self.info = info
         """The cluster as last read."""
         self.stopped = False

@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
 from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.permissions import PermissionUnknown
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED
@@ -14,6 +16,7 @@ from kafka_rebalance.reconcile.engine import ClusterEngine
 
 log = logging.getLogger(__name__)
 
+_UNCONNECTED = NO_CONNECTION_REASONS - {Reason.CONNECTION_NOT_FOUND}
 _MOST_SECONDS = 10.0
 """How long rebalances wait for throttle resources that the engine can soon have."""
 _PAUSE_SECONDS = 1.0
@@ -54,6 +57,19 @@ def follows(connection: NamedConnection, throttle: KafkaReassignmentThrottle) ->
     uid = throttle.metadata.uid
     unknown = isinstance(connection.refusals.get(uid), PermissionUnknown) and not throttle.metadata.deleting
     return uid in connection.placed and not unknown
+
+
+def all_placed(connections: Iterable[NamedConnection], owner: Owner) -> bool:
+    """Whether no throttle resource is left that an engine of this owner may still get.
+
+    One that is refused gets no engine. One that waits for its permission may, and one that cannot be connected.
+    """
+    own = [connection for connection in connections if connection.owner == owner]
+    return all(uid in c.placed or _is_refused(c.refusals.get(uid)) for c in own for uid in c.throttles)
+
+
+def _is_refused(why: RebalanceError | None) -> bool:
+    return why is not None and not isinstance(why, Transient) and why.reason not in _UNCONNECTED
 
 
 def _waits(connection: NamedConnection) -> bool:

@@ -2,6 +2,7 @@
 
 from tests.broken_rules.broken_rule import BrokenRule
 
+_FOREIGN = "tests/unit/reconcile/test_supervisor_foreign_throttle.py"
 _UNKNOWN = "tests/unit/reconcile/test_supervisor_unknown_permission.py"
 OWNERSHIP_RULES = (
     BrokenRule(
@@ -324,6 +325,25 @@ OWNERSHIP_RULES = (
         "in connection.placed and not unknown",
         "in connection.placed",
         (f"{_UNKNOWN}::test_a_throttle_keeps_its_rates",),
+    ),
+    BrokenRule(
+        "foreign-rates-without-a-resource",
+        "An engine that gets no throttle resource removes the rates for reassignments of others.",
+        "reconcile/throttle/cluster_throttle.py",
+        "bool(self.throttles) or self._all_placed()",
+        "bool(self.throttles)",
+        (f"{_FOREIGN}::TestRemoved::test_the_cluster_has_another_owner",),
+    ),
+    BrokenRule(
+        "foreign-rates-while-unknown",
+        "Rates for reassignments of others stay while a throttle resource may still come.",
+        "reconcile/throttle_placing.py",
+        "return why is not None and not isinstance(why, Transient) and why.reason not in _UNCONNECTED",
+        "return why is not None",
+        (
+            f"{_FOREIGN}::TestKept::test_its_permission_is_not_known",
+            f"{_FOREIGN}::TestKept::test_its_connection_leads_nowhere",
+        ),
     ),
     BrokenRule(
         "plan-of-before-the-refusal",

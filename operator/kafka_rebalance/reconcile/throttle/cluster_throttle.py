@@ -48,6 +48,7 @@ from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.reconcile.throttle.known_throttles import KnownThrottles
+from kafka_rebalance.reconcile.throttle.left_cordons import cordons_of
 from kafka_rebalance.reconcile.throttle.slices import many_move
 from kafka_rebalance.reconcile.throttle.throttle_keeper import ThrottleKeeper
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import ThrottleLifecycle
@@ -78,7 +79,13 @@ class ClusterThrottle:
     """All claims on one cluster, and the keeper that applies them."""
 
     def __init__(
-        self, cluster_id: str, admin: KafkaReader, keeper: ThrottleKeeper, resources: Resources, clock: Clock
+        self,
+        cluster_id: str,
+        admin: KafkaReader,
+        keeper: ThrottleKeeper,
+        resources: Resources,
+        clock: Clock,
+        all_placed: Callable[[], bool] = lambda: False,
     ) -> None:
         self._cluster_id = cluster_id
         self._admin = admin
@@ -93,6 +100,7 @@ class ClusterThrottle:
         self.missing_permissions: tuple[MissingPermission, ...] = ()
         """Missing permissions on the cluster, and on the topics that others reassign."""
         self._statuses = ThrottleStatuses(resources, cluster_id, clock)
+        self._all_placed = all_placed
         self._seen_any = False
         self._made = Claims()
         """What was claimed last."""
@@ -154,7 +162,7 @@ class ClusterThrottle:
 
         Overrides begin and end here.
         """
-        self._seen_any = self._seen_any or bool(self.throttles)
+        self._seen_any = self._seen_any or bool(self.throttles) or self._all_placed()
         self.problem = None
         try:
             await self._keeper.load()
@@ -274,7 +282,7 @@ class ClusterThrottle:
             await self._keeper.restore_finished(
                 info.brokers, unaccounted, release_foreign=unlimited, log_dirs_busy=busy
             )
-            await self._keeper.remove_cordons(info.brokers, *_cordons_of(rebalances))
+            await self._keeper.remove_cordons(info.brokers, *cordons_of(rebalances))
         # One that has left meanwhile, as it may not use its connection, is not gone.
         ended = await self._lifecycle.remove_finalizers(self.throttles, lambda throttle: self._released(throttle, info))
         for uid in ended:
@@ -387,12 +395,3 @@ class ClusterThrottle:
         own = {*names, *(f"the default of {name}" for name in names)}
         binding = {claim for broker in brokers for _, claim in self._keeper.in_place(broker).values()}
         return min((claim for claim in binding - own if claim not in source.split(", ")), default="")
-
-
-def _cordons_of(rebalances: Iterable[Rebalance]) -> tuple[set[BrokerId], set[BrokerId]]:
-    """The brokers that open runs have cordoned, and those of runs whose end may have been stored without an answer."""
-    open_now, in_doubt = set[BrokerId](), set[BrokerId]()
-    for record in (rebalance.record for rebalance in rebalances):
-        if record.open_run is not None:
-            (open_now if record.was_read else in_doubt).update(record.open_run.cordoned)
-    return open_now - in_doubt, in_doubt

@@ -4,13 +4,14 @@ A run does not wait for dead brokers, and its record may be deleted. So its cord
 before it ends. They are removed when the brokers are back.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from kafka_rebalance.kafka.ports import ConfigChange, ConfigOp, KafkaAdmin, is_denied
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile.act.backoff import Backoff
 from kafka_rebalance.reconcile.act.cordoning import CONFIG, cordoned_by_others, is_unset
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.throttle.ledger_cache import LedgerCache
 
 
@@ -60,3 +61,12 @@ class LeftCordons:
         else:
             self._backoff.failed(broker)
             self._cache.note(where, f"the cordon of a run that has ended is not removed yet: {problem}")
+
+
+def cordons_of(rebalances: Iterable[Rebalance]) -> tuple[set[BrokerId], set[BrokerId]]:
+    """The brokers that open runs have cordoned, and those of runs whose end may have been stored without an answer."""
+    open_now, in_doubt = set[BrokerId](), set[BrokerId]()
+    for record in (rebalance.record for rebalance in rebalances):
+        if record.open_run is not None:
+            (open_now if record.was_read else in_doubt).update(record.open_run.cordoned)
+    return open_now - in_doubt, in_doubt
