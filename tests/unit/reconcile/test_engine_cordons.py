@@ -1,6 +1,5 @@
 """Cordons on brokers that are dead when the run ends: they are removed when the brokers are back."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -207,6 +206,10 @@ async def test_an_edit_that_keeps_the_broker(silent):
     assert operator.records.kept["cordons"] == []
 
 
+class Killed(BaseException):
+    """The process ends here."""
+
+
 class Hanging(Brokers):
     """The first call that cordons fails with ``failure``; ``held`` is executed later."""
 
@@ -257,9 +260,9 @@ async def test_a_call_that_is_executed_late_after_an_edit():
 async def test_a_call_that_was_under_way_when_the_operator_was_killed(edit):
     """The run has sent nothing else yet. The call is executed after a deletion or an edit has removed the cordon."""
     kafka = Hanging(range(1, 6), t=[[1, 2, 4]] * 2)
-    kafka.failure = asyncio.CancelledError()
+    kafka.failure = Killed()
     operator = emptying(kafka)
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(Killed):
         await rounds(operator)
     operator.restart()
     if edit:
