@@ -52,8 +52,12 @@ async def away():
     raise Transient("KafkaUnreachable", "nobody answers", retry_after=3600)
 
 
-async def cancelled():
-    raise asyncio.CancelledError
+class NotAnException(BaseException):
+    """Neither an error nor a cancellation, and a round catches only these."""
+
+
+async def ends():
+    raise NotAnException
 
 
 @pytest.fixture
@@ -138,8 +142,8 @@ class TestRounds:
         assert supervisor.rounds() == {}
 
     async def test_an_engine_that_has_ended(self, begun):
-        """A cancelled call ends an engine without a message."""
-        supervisor, _, _ = begun(cancelled)
+        """The probe is the only one that says so."""
+        supervisor, _, _ = begun(ends)
         await until(lambda: supervisor.rounds() == {"c-1": math.inf})
 
 
