@@ -26,7 +26,9 @@ def claimants(draw):
         since = START - timedelta(hours=draw(st.integers(0, 9)))
         tearing_down, holds, at_rest, asks = (draw(st.booleans()) for _ in range(4))
         selection = draw(SELECTIONS)
-        found.append(Claimant(key, key, selection, draw(PRIORITIES), since, tearing_down, holds, at_rest, asks))
+        one = Claimant(key, key, selection, draw(PRIORITIES), since, tearing_down, holds, at_rest, asks)
+        planning = holds and not at_rest and draw(st.booleans())
+        found.append(replace(one, planning=planning, failed=not holds and draw(st.booleans())))
     return found
 
 

@@ -4,6 +4,8 @@ from tests.broken_rules.broken_rule import BrokenRule
 
 _MEMORY = "tests/unit/reconcile/runs/test_plan_memory.py"
 _IN_A_PROCESS = "tests/unit/reconcile/test_engine_planning.py::TestInAProcess"
+_FAILED = "tests/unit/reconcile/test_engine_failed_plans.py"
+_QUEUE = "tests/unit/execution/test_queue_order.py::TestWhilePlansAreMade"
 _DRAFTS = "tests/unit/reconcile/runs/test_draft_turns.py"
 _SHARED = (
     "tests/unit/reconcile/test_engine_planning.py"
@@ -82,6 +84,30 @@ PLAN_MEMORY_RULES = (
         "queue.place.yields and not terminating:",
         "False:",
         (f"{_IN_A_PROCESS}::test_a_higher_priority_does_not_wait_for_a_plan",),
+    ),
+    BrokenRule(
+        "displaced-by-failing-plans",
+        "A rebalance whose plans fail does not have the plan of another one given up again and again.",
+        "execution/queue_order.py",
+        "mine.failed and theirs.planning",
+        "False",
+        (f"{_FAILED}::test_a_plan_is_given_up_once", f"{_QUEUE}::test_one_that_could_not_be_planned_waits_for_it"),
+    ),
+    BrokenRule(
+        "displaced-by-one-that-may-not-start",
+        "A rebalance that may not start does not have the plan of another one given up again and again.",
+        "reconcile/runs/opening.py",
+        "self._lifecycle.plan_failed(rebalance, rebalance.desired.planning_hash)",
+        "pass",
+        (f"{_FAILED}::test_no_plan_is_given_up_for_one_that_may_not_start",),
+    ),
+    BrokenRule(
+        "edited-after-a-failed-plan",
+        "A rebalance whose plan has failed is planned at once if it is edited, before others of lower priority.",
+        "reconcile/decide/queue_places.py",
+        "rebalance.memory.failed_spec == desired.planning_hash",
+        "rebalance.memory.failed_spec != ''",
+        (f"{_FAILED}::test_an_edit_of_its_spec_is_planned_at_once",),
     ),
     BrokenRule(
         "edited-while-planning",

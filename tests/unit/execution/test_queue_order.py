@@ -17,10 +17,10 @@ def partitions(*names):
     return frozenset(TopicPartition(name[0], int(name[1:])) for name in names)
 
 
-def claimant(key, *names, priority=0, hours=0.0, tearing_down=False, holds=False, at_rest=True, asks=True):
+def claimant(key, *names, priority=0, hours=0.0, tearing_down=False, holds=False, at_rest=True, asks=True, **rest):
     """A rebalance that has waited for ``hours``, unless set otherwise."""
     since = NOW - timedelta(hours=hours)
-    return Claimant(key, f"ns/{key}", partitions(*names), priority, since, tearing_down, holds, at_rest, asks)
+    return Claimant(key, f"ns/{key}", partitions(*names), priority, since, tearing_down, holds, at_rest, asks, **rest)
 
 
 def running(key, *names, **rest):
@@ -230,6 +230,38 @@ class TestPreemption:
         """u displaces h; w also waited for h, does not overlap u, and starts with it."""
         found = look(running("h", "a0", "b0"), claimant("u", "a0", priority=10), claimant("w", "b0", hours=20))
         assert shown(found) == {"u": "waits for ns/h, 1", "w": "waits for ns/h, 1", "h": "yields to ns/u, 2"}
+
+
+class TestWhilePlansAreMade:
+    """A plan is given up when its rebalance is displaced. It would never be made if that happened again and again."""
+
+    HOLDER = running("h", "a0", planning=True)
+
+    def test_a_higher_priority_displaces_it(self):
+        assert shown(look(self.HOLDER, claimant("u", "a0", priority=1)))["h"] == "yields to ns/u, 2"
+
+    def test_one_that_could_not_be_planned_waits_for_it(self):
+        """And is the first of those that wait, as before."""
+        failed = claimant("u", "a0", priority=1, failed=True)
+        found = look(self.HOLDER, failed, claimant("w", "a0", hours=0.5))
+        assert shown(found) == {"h": "runs", "u": "waits for ns/h, 1", "w": "waits for ns/h, 2"}
+        opened = dataclasses.replace(self.HOLDER, planning=False, at_rest=True)
+        assert shown(look(opened, failed, before=found)) == {"u": "runs", "h": "waits for ns/u, 1"}
+
+    def test_it_does_not_shield_the_plan_from_others(self):
+        """A third one, which was not planned yet, displaces it."""
+        failed = claimant("u", "a0", priority=9, failed=True)
+        found = look(self.HOLDER, failed, claimant("w", "a0", priority=1))
+        assert shown(found) == {"w": "waits for ns/h, 1", "u": "waits for ns/w, 2", "h": "yields to ns/w, 3"}
+
+    def test_a_rollback_displaces_it(self):
+        rollback = claimant("r", "a0", tearing_down=True, failed=True)
+        assert shown(look(self.HOLDER, rollback))["h"] == "yields to ns/r, 2"
+
+    def test_a_run_is_displaced_by_it(self):
+        """Its steps do not begin anew after that."""
+        failed = claimant("u", "a0", priority=1, failed=True)
+        assert shown(look(running("h", "a0"), failed))["h"] == "yields to ns/u, 2"
 
 
 class TestRest:

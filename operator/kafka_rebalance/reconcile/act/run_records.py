@@ -153,8 +153,12 @@ class RunRecords(Problems):
         task, given_up = rebalance.memory.planning, not rebalance.memory.planned_spec
         if task is None or not task.done():
             return None
-        rebalance.memory = replace(rebalance.memory, planning=None)
+        rebalance.memory = replace(rebalance.memory, planning=None, failed_spec="")
         return None if given_up or task.cancelled() else task
+
+    def plan_failed(self, rebalance: Rebalance, planning_hash: str) -> None:
+        """No plan could be made for the spec of this hash, or even be begun. The next attempt may fail as well."""
+        rebalance.memory = replace(rebalance.memory, failed_spec=planning_hash)
 
     async def make_room(self, rebalance: Rebalance) -> None:
         """Drop the plan that is still being made. Another rebalance is to have the place in the queue."""

@@ -21,7 +21,7 @@ from kafka_rebalance.reconcile.decide.queue_places import behind
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.runs.plan_maker import PlanMaker
-from kafka_rebalance.reconcile.state.assessment import Assessment, QueuePlace, Replanning
+from kafka_rebalance.reconcile.state.assessment import Assessment, ContinuedCopies, QueuePlace, Replanning
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView, is_served
 from kafka_rebalance.reconcile.state.record import Record, Stores
@@ -101,9 +101,12 @@ class Runs:
                 self._refuse_start()
             queue = replace(queue, unseen=await self._unseen(rebalance, rebalances) or "")
         problem = rebalance.memory.problem
+        refused = problem is not None and problem.stage == _QUEUE
         if queue.unseen:
             self._lifecycle.retry_in(rebalance, _QUEUE_SECONDS)
-        elif problem is None or problem.stage != _QUEUE:
+        if queue.unseen or refused:
+            self._lifecycle.plan_failed(rebalance, rebalance.desired.planning_hash)
+        else:
             # The spec is read once: the plan is given up if an edit comes in.
             making = self._plans.make(rebalance, rebalance.desired.spec, partial(_going_on, terminating))
             task = asyncio.create_task(_without_traceback(making))
@@ -121,26 +124,34 @@ class Runs:
         replanning, task = rebalance.assessment.replanning, self._lifecycle.take_plan(rebalance)
         if task is None:
             return replanning
+        spec, made = rebalance.memory.planned_spec, False
         async with self._lifecycle.problems_of(rebalance, _PLAN):
-            made = await task
-            if not is_served(rebalance, rebalances) or not rebalance.may_begin:
-                return replanning
-            if isinstance(made, Planned):
-                if rebalance.record.open_run is None:
-                    self._refuse_start()
-                await self._lifecycle.begin(rebalance, made, rebalances)
-                plan = made.plan
-                log.info(
-                    "%s: planned %d partitions, %d replica moves (lower bound %d)",
-                    rebalance.name,
-                    plan.changed,
-                    plan.replica_moves,
-                    plan.certificate.lower_bound,
-                )
-                return None
-            if replanning is not None:
-                return replace(replanning, ready=False, kept=made)
+            replanning = await self._opened(rebalance, rebalances, await task)
+            made = True
+        if not made:
+            self._lifecycle.plan_failed(rebalance, spec)
         return replanning
+
+    async def _opened(
+        self, rebalance: Rebalance, rebalances: Mapping[str, Rebalance], made: Planned | ContinuedCopies
+    ) -> Replanning | None:
+        replanning = rebalance.assessment.replanning
+        if not is_served(rebalance, rebalances) or not rebalance.may_begin:
+            return replanning
+        if isinstance(made, ContinuedCopies):
+            return replace(replanning, ready=False, kept=made) if replanning is not None else None
+        if rebalance.record.open_run is None:
+            self._refuse_start()
+        await self._lifecycle.begin(rebalance, made, rebalances)
+        plan = made.plan
+        log.info(
+            "%s: planned %d partitions, %d replica moves (lower bound %d)",
+            rebalance.name,
+            plan.changed,
+            plan.replica_moves,
+            plan.certificate.lower_bound,
+        )
+        return None
 
     async def _unseen(self, rebalance: Rebalance, rebalances: Collection[Rebalance]) -> str | None:
         """A rebalance whose open run may move anything: not loaded yet, or of a resource not seen since the start.

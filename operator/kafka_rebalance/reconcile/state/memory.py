@@ -48,6 +48,8 @@ class Memory:
     planning: asyncio.Task[Planned | ContinuedCopies] | None = None
     planned_spec: str = ""
     """The planning hash of the spec that ``planning`` is for; empty: that plan must not be opened."""
+    failed_spec: str = ""
+    """The planning hash of the spec for which the last attempt to plan has failed; empty: it has not failed."""
     prepared: tuple[str, ...] = ()
     """The change key of the resource when it was last prepared."""
     problem: Problem | None = None
