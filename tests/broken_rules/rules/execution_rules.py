@@ -99,6 +99,14 @@ EXECUTION_RULES = (
         ),
     ),
     BrokenRule(
+        "dead-brokers-of-an-earlier-run",
+        "A dead broker that only the run that is taken over had filled may be emptied.",
+        "reconcile/runs/earlier_runs.py",
+        "for move in (*earlier, *work.taken_moves.values())",
+        "for move in earlier",
+        ("tests/unit/reconcile/test_engine_above_factor.py::TestHeirs::test_the_copy_is_dead_too",),
+    ),
+    BrokenRule(
         "former-factor",
         "A partition that a way back leaves above its replication factor is planned with the one of before.",
         "reconcile/runs/plan_maker.py",

@@ -250,6 +250,26 @@ class TestHeirs:
         assert len(held) == 3
         assert not {1, 2, 3}.intersection(held)
 
+    @pytest.mark.parametrize("stays", [True, False], ids=["held", "dropped"])
+    async def test_the_copy_is_dead_too(self, stays):
+        """Only the run that is taken over had its broker. It may be emptied, also if it holds nothing any more."""
+        operator = await copied_when_they_die(2)
+        (held,) = operator.kafka.lists("t")
+        die(operator.kafka, copy := held[3])
+        led(operator.kafka)
+        for _ in range(80):
+            await operator.round()
+        if not stays:
+            tp = TopicPartition("t", 0)
+            operator.kafka.states[tp] = replace(operator.kafka.states[tp], replicas=tuple(held[:3]))
+        operator.delete()
+        operator.apply_another(throttle=FAST, brokers={"decommission": [1, 2, copy]}, takesOver="r")
+        await operator.until_true(lambda: operator.state_of() == "Succeeded")
+        assert operator.ends == ["TakenOver"]
+        (held,) = operator.kafka.lists("t")
+        assert len(held) == 3
+        assert not {1, 2, copy}.intersection(held)
+
     async def test_it_selects_something_else(self):
         """The surplus is dropped all the same: the partition is one of the run."""
         operator = await copied_when_they_die(2, 3)

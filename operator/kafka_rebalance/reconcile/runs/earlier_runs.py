@@ -121,6 +121,11 @@ def without_surplus_of(
     return found
 
 
+def held_before(work: EarlierWork, earlier: Iterable[PartitionMove]) -> frozenset[BrokerId]:
+    """The brokers on which these runs may have put partitions. Of one that is taken over, not only the origins."""
+    return frozenset(broker for move in (*earlier, *work.taken_moves.values()) for broker in move.known)
+
+
 def refuse_early(taken: Iterable[Run], now: datetime) -> None:
     """Transient("MetadataStale") while Kafka may still execute a call of a run that was let go.
 

@@ -43,6 +43,7 @@ from kafka_rebalance.reconcile.runs.draft_turns import DraftTurns
 from kafka_rebalance.reconcile.runs.earlier_runs import (
     EarlierWork,
     earlier_work,
+    held_before,
     moves_of,
     moves_to_keep,
     refuse_early,
@@ -231,7 +232,7 @@ class PlanMaker:
         if spec.topics.pinned:
             pinned = await in_thread(lambda: pinned_topics(spec, selected), self._thread_turn, namespace)
         dirs = await self._admin.log_dirs(tuple(info.brokers))
-        former = await off_the_loop(lambda: frozenset(b for move in earlier for b in move.known))
+        former = await off_the_loop(held_before, work, earlier)
         basis = _PlanBasis(partitions, selected, pinned, dirs, work, origins, former)
         made, spent, model = await self._solved(rebalance, spec, info, basis, memory)
         if not any(p.current != p.target or p.elects for p in made.partitions):
