@@ -118,6 +118,14 @@ EXECUTION_RULES = (
         ),
     ),
     BrokenRule(
+        "factor-of-others",
+        "The replication factor of an edited spec is not for partitions that it does not select, or pins.",
+        "reconcile/runs/plan_maker.py",
+        "if tp in selected and tp.topic not in pinned else 0",
+        "if True else 0",
+        ("tests/unit/reconcile/test_engine_above_factor.py::TestPlannedAgain::test_a_larger_factor_of_others",),
+    ),
+    BrokenRule(
         "left-above",
         "A partition that the rounds cannot bring back to its replication factor does not hold up the next plan.",
         "reconcile/runs/plan_request.py",

@@ -120,6 +120,28 @@ class TestPlannedAgain:
         await operator.until("Succeeded")
         assert [len(held) for held in operator.kafka.lists("t")] == [3]
 
+    @pytest.mark.parametrize("topics", [{"include": ["u"]}, {"pinned": ["t"]}], ids=["not selected", "pinned"])
+    async def test_a_larger_factor_of_others(self, topics):
+        """The replication factor of the edited spec is not for this partition."""
+        operator = await copied_when_they_die(2, 3)
+        operator.kafka.create("u", [[5, 6, 7]])
+        operator.edit(topics=topics, brokers={"include": [1, 4, 5, 6, 7, 8]}, replicationFactor=4)
+        for _ in range(60):
+            await operator.round()
+        return_of(operator.kafka, 2, 3)
+        await operator.until("Succeeded")
+        assert [len(held) for held in operator.kafka.lists("t")] == [3]
+        assert [len(held) for held in operator.kafka.lists("u")] == [4]
+
+    async def test_a_larger_factor(self):
+        """The copy is one of those that the edited spec asks for: it stays."""
+        operator = await copied_when_they_die(2, 3)
+        operator.edit(brokers={"decommission": [2, 3]}, replicationFactor=4)
+        await operator.until("Succeeded")
+        (held,) = operator.kafka.lists("t")
+        assert len(held) == 4
+        assert {1, 4} <= set(held)
+
     async def test_the_others_of_the_run(self):
         """They move although the partition waits for the dead brokers."""
         operator = await copied_when_they_die(2, 3, rows=[(1, 2, 3), (1, 5, 6), (1, 7, 8)])

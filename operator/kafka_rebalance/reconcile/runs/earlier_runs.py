@@ -104,20 +104,21 @@ def without_surplus_of(
     work: EarlierWork,
     earlier: Iterable[PartitionMove],
     partitions: Mapping[TopicPartition, PartitionState],
-    replication_factor: int | None,
+    asked: Callable[[TopicPartition], int],
     alive: Collection[BrokerId],
 ) -> dict[TopicPartition, PartitionState]:
     """The partitions that steps of these runs have left above their replication factors, as if brought back to them.
 
-    The planner takes the length of a list for the replication factor, unless the spec asks for another one. A revert
-    cannot always drop what is too much, for example beside dead brokers, and a run that is let go drops nothing.
+    The planner takes the length of a list for the replication factor, unless the spec asks for another one (``asked``;
+    0: not for this partition). A revert cannot always drop what is too much, for example beside dead brokers, and a run
+    that is let go drops nothing.
     """
     found = {}
     for move in earlier:
         state, last = partitions.get(move.tp), work.taken_moves.get(move.tp, move)
         if state is None or state.in_flight or state.topic_id != move.topic_id or not is_above(last, state):
             continue
-        found[move.tp] = without_surplus(state, max(last.most, move.most, replication_factor or 0), alive)
+        found[move.tp] = without_surplus(state, max(last.most, move.most, asked(move.tp)), alive)
     return found
 
 

@@ -221,16 +221,19 @@ class PlanMaker:
         partitions = await off_the_loop(planned_from, read, flying, back, let_go)
         origins, earlier, missing = await off_the_loop(still_its_own, work, partitions, self._known(), left_alone)
         await self._refuse_unseen(missing)
-        surplus = await off_the_loop(
-            without_surplus_of, work, earlier, partitions, spec.replication_factor, info.brokers
-        )
-        as_found = {**{tp: partitions[tp] for tp in surplus}, **let_go}
-        partitions = {**partitions, **surplus} if surplus else partitions
         namespace = rebalance.desired.metadata.namespace
         selected = await in_thread(lambda: select(spec, partitions), self._thread_turn, namespace)
         pinned: Collection[str] = ()
         if spec.topics.pinned:
             pinned = await in_thread(lambda: pinned_topics(spec, selected), self._thread_turn, namespace)
+
+        def asked(tp: TopicPartition) -> int:
+            return (spec.replication_factor or 0) if tp in selected and tp.topic not in pinned else 0
+
+        surplus = await off_the_loop(without_surplus_of, work, earlier, partitions, asked, info.brokers)
+        as_found = {**{tp: partitions[tp] for tp in surplus}, **let_go}
+        partitions = {**partitions, **surplus} if surplus else partitions
+        selected = {**selected, **{tp: surplus[tp] for tp in surplus if tp in selected}} if surplus else selected
         dirs = await self._admin.log_dirs(tuple(info.brokers))
         former = await off_the_loop(held_before, work, earlier)
         basis = _PlanBasis(partitions, selected, pinned, dirs, work, origins, former)
