@@ -19,8 +19,8 @@ def records(kube, kind):
     return [body for body in kube.config_maps.values() if body["metadata"]["labels"].get(KIND_LABEL) == kind]
 
 
-def end(operator, how):
-    """The reason for which a deletion does not change Kafka, and the time until a timeout."""
+async def end(operator, how):
+    """The reason for which a deletion does not change Kafka, and the time until then."""
     if how == "let-go":
         operator.order(LET_GO_ANNOTATION, "true")
     elif how == "Abandon":
@@ -31,6 +31,9 @@ def end(operator, how):
     else:
         operator.kube.terminating_namespaces.add("kafka")
         operator.clock.at += timedelta(minutes=5)
+    if how in {"timeout", "terminating"}:
+        await operator.round()
+        operator.clock.at += timedelta(minutes=2)
 
 
 @pytest.fixture(params=KINDS)
@@ -75,7 +78,7 @@ async def test_the_origins_are_gone():
     for _ in range(60):
         await operator.round()
     assert R in operator.kube.resources
-    end(operator, "let-go")
+    await end(operator, "let-go")
     await operator.until_true(lambda: R not in operator.kube.resources)
 
 
@@ -95,7 +98,7 @@ async def test_it_ends_without_them(damaged, how):
     """The records stay where they are, and nothing is moved any more."""
     await damaged.until("StoredStateCorrupt", "StoredPlanMissing")
     before = damaged.kafka.lists("t")
-    end(damaged, how)
+    await end(damaged, how)
     await damaged.until_true(lambda: R not in damaged.kube.resources)
     assert damaged.kafka.lists("t") == before
     assert "Abandoned" in [reason for reason, _ in damaged.kube.events]
@@ -106,7 +109,7 @@ async def test_held_by_another_finalizer(damaged):
     """The operator's finalizer is removed once, and later rounds write nothing."""
     await damaged.until("StoredStateCorrupt", "StoredPlanMissing")
     damaged.kube.resources[R]["metadata"]["finalizers"].append("example.com/holds")
-    end(damaged, "let-go")
+    await end(damaged, "let-go")
     await damaged.until_true(lambda: damaged.kube.resources[R]["metadata"]["finalizers"] == ["example.com/holds"])
     version, events = damaged.kube.resources[R]["metadata"]["resourceVersion"], len(damaged.kube.events)
     for _ in range(10):

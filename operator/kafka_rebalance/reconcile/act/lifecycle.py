@@ -43,12 +43,14 @@ class Lifecycle(RunRecords):
 
         ``connected`` False: Kafka cannot be reached, so only what needs no Kafka can end.
         """
+        self._note_timeout(rebalance)
         desired, memory = rebalance.desired, rebalance.memory
         if memory.planning is not None and (rebalance.refusal or memory.planned_spec != desired.planning_hash):
             # While a plan is made, it is not recorded that the run rests. What others move then must not get into it.
             await self._stop_planning(rebalance)
             memory = rebalance.memory
-        let_go = desired.metadata.let_go_ordered or expired(rebalance, self._clock.now(), connected=connected)
+        over = expired(rebalance, self._clock.now(), self._clock.monotonic(), connected=connected)
+        let_go = desired.metadata.let_go_ordered or over
         unchanged = memory.prepared == desired.change_key and not (desired.deleting and let_go)
         if unchanged and self._clock.monotonic() < memory.retry_at:
             return
@@ -304,7 +306,7 @@ class Lifecycle(RunRecords):
             await self._tear_down(rebalance, connected=connected)
         except Permanent as damaged:
             await self._check_terminating(rebalance)
-            if damaged.reason not in _DAMAGED or not lets_go(rebalance, self._clock.now(), connected=connected):
+            if damaged.reason not in _DAMAGED or not self._lets_go(rebalance, connected=connected):
                 raise
             if rebalance.desired.has_finalizer:
                 where = self._stores.runs.how_to_see(rebalance.uid)
@@ -329,12 +331,22 @@ class Lifecycle(RunRecords):
         await self._check_terminating(rebalance)
         # If it is not known in which cluster it started, and its connection is refused, no engine will end it.
         nowhere = run.unproved and connected and not self._cluster_id
-        if nowhere or lets_go(rebalance, self._clock.now(), connected=connected):
+        if nowhere or self._lets_go(rebalance, connected=connected):
             heir = rebalance.assessment.successor if direction_of(rebalance) is not None else None
             await self.close(rebalance, RunOutcome.ABANDONED, heir.uid if heir is not None else None)
             await self.remove_finalizer_and_records(rebalance)
             return
         await self._load_plan(rebalance, run)
+
+    def _lets_go(self, rebalance: Rebalance, *, connected: bool) -> bool:
+        return lets_go(rebalance, self._clock.now(), self._clock.monotonic(), connected=connected)
+
+    def _note_timeout(self, rebalance: Rebalance) -> None:
+        """Remember since when this process knows that ``rollback.timeout`` is over."""
+        timed_out = rebalance.desired.timed_out(self._clock.now())
+        if timed_out != (rebalance.memory.timed_out_at is not None):
+            seen_at = self._clock.monotonic() if timed_out else None
+            rebalance.memory = replace(rebalance.memory, timed_out_at=seen_at)
 
     async def _check_terminating(self, rebalance: Rebalance) -> None:
         """Whether the deletion is part of a larger one: of the namespace, or of our CRD."""

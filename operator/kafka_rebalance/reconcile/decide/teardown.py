@@ -27,8 +27,8 @@ _RENAMED_WITHIN = timedelta(minutes=5)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 MOST_TAKEN_OVER = 10
 """Runs that one resource takes over before it begins. Plan and origins of each, of several MB, are kept until then."""
-_CANCEL_TIME = timedelta(minutes=2)
-"""The time for cancelling after spec.rollback.timeout. Then the finalizer is removed even if reassignments remain."""
+_CANCEL_SECONDS = 120.0
+"""The time for cancelling if a rollback may not go on. Then the finalizer is removed even if reassignments remain."""
 
 
 class Successors(NamedTuple):
@@ -272,18 +272,25 @@ def teardown_of(rebalance: RebalanceView, seen: Observation, replica_bytes: Repl
     return Teardown(RollbackBarrier.TOO_LARGE if most is not None and back > most else None, back)
 
 
-def lets_go(rebalance: RebalanceView, now: datetime, *, connected: bool) -> bool:
+def lets_go(rebalance: RebalanceView, now: datetime, monotonic: float, *, connected: bool) -> bool:
     """Whether a deletion does not change Kafka, by its policy, by annotation, or because its time is over."""
     asked = direction_of(rebalance) is None or rebalance.desired.metadata.let_go_ordered
-    return asked or expired(rebalance, now, connected=connected)
+    return asked or expired(rebalance, now, monotonic, connected=connected)
 
 
-def expired(rebalance: RebalanceView, now: datetime, *, connected: bool) -> bool:
-    """Whether ``rollback.timeout`` ends a deletion: at once without Kafka, else after the time for cancelling."""
-    begun = rebalance.desired.metadata.deletion_timestamp
-    if rebalance.memory.terminating and begun is not None and now - begun > _CANCEL_TIME:
+def expired(rebalance: RebalanceView, now: datetime, monotonic: float, *, connected: bool) -> bool:
+    """Whether ``rollback.timeout``, or the deletion of the namespace or the CRD, ends a deletion.
+
+    At ``rollback.timeout`` without Kafka. Else after the time for cancelling, which begins when this process has seen
+    that a rollback may only cancel: it may have started after that, or a user may have edited the timeout.
+    ``monotonic``: seconds of the monotonic clock.
+    """
+    memory, cancelling_since = rebalance.memory, monotonic - _CANCEL_SECONDS
+    if memory.terminating and memory.terminating_checked_at < cancelling_since:
         return True
-    return rebalance.desired.timed_out(now if not connected else now - _CANCEL_TIME)
+    if not rebalance.desired.timed_out(now):
+        return False
+    return not connected or (memory.timed_out_at is not None and memory.timed_out_at < cancelling_since)
 
 
 def _goes_back(rebalance: RebalanceView) -> bool:

@@ -55,8 +55,10 @@ class Memory:
     problem: Problem | None = None
     retry_at: float = float("-inf")
     terminating: bool = False
-    """The namespace or the CRD is being deleted, as seen at ``terminating_checked_at``."""
+    """The namespace or the CRD is being deleted, as first seen at ``terminating_checked_at``."""
     terminating_checked_at: float = float("-inf")
+    timed_out_at: float | None = None
+    """When it was first seen that ``spec.rollback.timeout`` was over; None: it is not over."""
     cordons_done: frozenset[BrokerId] = frozenset()
     """Brokers that need no further call to cordon them."""
     cordons_denied: frozenset[BrokerId] = frozenset()

@@ -138,18 +138,40 @@ async def test_the_timeout_ends_it_at_once_without_kafka_and_after_a_while_with_
     assert await world.prepared(mine, connected=False) == [RunOutcome.ABANDONED, "released"]
     await world.stored("q")
     world.resources.happened.clear()
-    world.clock.at = NOON + timedelta(minutes=13)
-    assert await world.prepared(deleted("q", rollback={"timeout": "10m"})) == [RunOutcome.ABANDONED, "released"]
+    other = deleted("q", rollback={"timeout": "10m"})
+    assert await world.prepared(other) == []
+    world.clock.at += timedelta(minutes=2)
+    assert await world.prepared(other) == []
+    world.clock.at += timedelta(seconds=1)
+    assert await world.prepared(other) == [RunOutcome.ABANDONED, "released"]
+
+
+async def test_a_timeout_that_was_made_longer_and_shorter_again(world):
+    """Each time that it is over, there is time for cancelling."""
+    await world.stored("r")
+    mine = deleted(rollback={"timeout": "10m"})
+    world.clock.at = NOON + timedelta(minutes=11)
+    await world.prepared(mine)
+    mine.desired = deleted(rollback={"timeout": "1h"}).desired
+    world.clock.at = NOON + timedelta(minutes=15)
+    await world.prepared(mine)
+    mine.desired = deleted(rollback={"timeout": "10m"}).desired
+    assert await world.prepared(mine) == []
 
 
 async def test_a_namespace_that_goes_is_held_up_for_two_minutes_at_most(world):
-    """That leaves time for cancels, even if one is impossible; the same applies without Kafka."""
+    """That leaves time for cancels, even if one is impossible; its own deletion may be older than that."""
     await world.stored("r")
-    world.resources.terminating = True
     mine = deleted()
+    world.clock.at = NOON + timedelta(hours=1)
+    assert await world.prepared(mine) == []
+    world.resources.terminating = True
+    world.clock.at += timedelta(seconds=5)
     assert await world.prepared(mine) == []
     assert mine.memory.terminating
-    world.clock.at = NOON + timedelta(minutes=2, seconds=1)
+    world.clock.at += timedelta(minutes=2)
+    assert await world.prepared(mine) == []
+    world.clock.at += timedelta(seconds=1)
     assert await world.prepared(mine) == [RunOutcome.ABANDONED, "released"]
 
 

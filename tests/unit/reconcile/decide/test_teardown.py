@@ -364,25 +364,33 @@ class TestLetsGo:
 
     @pytest.mark.parametrize("policy", ["Rollback", "Revert"])
     def test_goes_on(self, policy):
-        assert not lets_go(dying(0, deletionPolicy=policy), NOON + timedelta(days=30), connected=False)
+        assert not lets_go(dying(0, deletionPolicy=policy), NOON + timedelta(days=30), 9e9, connected=False)
 
     def test_asked_for(self):
         """By the policy or by annotation."""
         ordered = resource("old", deleting=True, metadata={"annotations": {LET_GO_ANNOTATION: "true"}})
         for asked in (dying(0, deletionPolicy="Abandon"), ordered):
-            assert lets_go(asked, NOON, connected=True)
+            assert lets_go(asked, NOON, 0.0, connected=True)
 
     def test_timed_out(self):
         """At once without Kafka; with it, there is time to cancel what is in flight."""
         old, end = dying(0, rollback={"timeout": "1h"}), NOON + timedelta(hours=1)
-        assert not expired(old, end, connected=False)
-        assert expired(old, end + timedelta(seconds=1), connected=False)
-        assert not expired(old, end + timedelta(minutes=2), connected=True)
-        assert expired(old, end + timedelta(minutes=2, seconds=1), connected=True)
-        assert lets_go(old, end + timedelta(minutes=2, seconds=1), connected=True)
+        assert not expired(old, end, 5.0, connected=False)
+        assert expired(old, end + timedelta(seconds=1), 6.0, connected=False)
+        remembered(old, timed_out_at=6.0)
+        assert not expired(old, end + timedelta(minutes=2), 126.0, connected=True)
+        assert expired(old, end + timedelta(minutes=2), 127.0, connected=True)
+        assert lets_go(old, end + timedelta(minutes=2), 127.0, connected=True)
+
+    def test_the_timeout_was_over_before_this_process_has_seen_it(self):
+        """It was down, or the timeout has just been made shorter: the time for cancelling begins now."""
+        old, later = dying(0, rollback={"timeout": "1h"}), NOON + timedelta(hours=3)
+        assert not expired(old, later, 9000.0, connected=True)
+        assert not expired(remembered(old, timed_out_at=9000.0), later, 9120.0, connected=True)
 
     def test_with_its_namespace(self):
-        """The time for cancelling begins with the deletion."""
-        old = remembered(dying(0), terminating=True)
-        assert not expired(old, NOON + timedelta(minutes=2), connected=True)
-        assert expired(old, NOON + timedelta(minutes=2, seconds=1), connected=True)
+        """The time for cancelling begins when the deletion of the namespace is seen, however old its own is."""
+        old, later = remembered(dying(0), terminating=True, terminating_checked_at=500.0), NOON + timedelta(hours=3)
+        assert not expired(old, later, 620.0, connected=True)
+        assert expired(old, later, 621.0, connected=True)
+        assert expired(old, later, 621.0, connected=False)
