@@ -6,7 +6,7 @@ throttle set, the origin of each partition recorded before its first order, and 
 operator is killed between any two of these, the next round finds the same resource, stores and Kafka, and goes on from
 there.
 
-This module and ``sending`` alone replace the ``assessment`` of a rebalance, with what the deciding functions return.
+This module, ``sending`` and ``successions`` replace the ``assessment`` of a rebalance, with what decisions return.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ from kafka_rebalance.reconcile.decide.replanning import (
 from kafka_rebalance.reconcile.decide.requeue import BUSY_SECONDS, requeue_after
 from kafka_rebalance.reconcile.decide.rests import takes_part
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
-from kafka_rebalance.reconcile.decide.teardown import awaited_plans, successors_of, teardown_of
+from kafka_rebalance.reconcile.decide.teardown import awaited_plans, teardown_of
 from kafka_rebalance.reconcile.drained_brokers import DrainedBrokers
 from kafka_rebalance.reconcile.engine_parts import EngineParts
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
@@ -57,6 +57,7 @@ from kafka_rebalance.reconcile.sending import Sending
 from kafka_rebalance.reconcile.state.pauses import with_pauses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView, is_served, opened_of
 from kafka_rebalance.reconcile.state.round_thread import computed
+from kafka_rebalance.reconcile.successions import choose_successors, waiting_for_heirs
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 
 log = logging.getLogger(__name__)
@@ -184,6 +185,9 @@ class Rounds:
         self._lifecycle.begin_round()
         await self._each(rebalances, "look at overrides", look_at)
         await self._each(self._turns.after_others("end", rebalances, may_end_later), "begin the round", self._prepare)
+        if waiting := waiting_for_heirs(rebalances):
+            await choose_successors(self._lifecycle, rebalances)
+            await self._each(waiting, "let go", self._prepare)
         await self._write_objects(rebalances)
         info = self.info = await self._admin.describe_cluster()
         self._lifecycle.live = info.brokers
@@ -244,16 +248,12 @@ class Rounds:
         await self._each(rebalances, "open the run", open_planned)
         terminating, self._awaited, self._heirs = dict[str, list[RebalanceView]](), {}, frozenset()
         if any(r.record.loaded_run is not None or wants_plan(r) for r in rebalances):
-            await self._lifecycle.count_handed_over(rebalances)
             everything = await self._observer.everything()
             await self._selected.read(filter(may_plan, rebalances), everything)
-            successors, full = successors_of(rebalances)
-            async for r in with_pauses(rebalances):
-                r.assessment = replace(r.assessment, successor=successors.get(r.uid), full_successor=full.get(r.uid))
+            former = await choose_successors(self._lifecycle, rebalances)
             # Without a pause between these: after an edit, what is not selected may want a plan.
             selected, now = self._selected.of([r for r in rebalances if may_plan(r)], everything), self._clock.now()
             places = await places_of(rebalances, selected, now, self._clock.monotonic())
-            former = {to.uid: self.rebalances[uid].name for uid, to in successors.items() if uid in self.rebalances}
             self._heirs = frozenset(former)
             async for rebalance in with_pauses(rebalances):
                 queue = places.get(rebalance.uid, rebalance.assessment.queue)

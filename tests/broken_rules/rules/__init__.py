@@ -16,6 +16,7 @@ from tests.broken_rules.rules.planning_rules import PLANNING_RULES
 from tests.broken_rules.rules.reconcile_rules import RECONCILE_RULES
 from tests.broken_rules.rules.rest_rules import REST_RULES
 from tests.broken_rules.rules.review_rules import REVIEW_RULES
+from tests.broken_rules.rules.teardown_rules import TEARDOWN_RULES
 
 RULES: tuple[BrokenRule, ...] = (
     *PLANNING_RULES,
@@ -28,6 +29,7 @@ RULES: tuple[BrokenRule, ...] = (
     *LOG_DIR_RULES,
     *OWNERSHIP_RULES,
     *REST_RULES,
+    *TEARDOWN_RULES,
     *INTERFACE_RULES,
     *INLINE_RULES,
     *PLAN_MEMORY_RULES,

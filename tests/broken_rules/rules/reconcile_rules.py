@@ -369,20 +369,4 @@ RECONCILE_RULES = (
         "self._entered_in.setdefault(about.uid, connection)",
         ("tests/property/test_resources_by_uid.py::test_as_if_all_connections_were_searched",),
     ),
-    BrokenRule(
-        "time-for-cancelling",
-        "The time for cancelling begins when the operator sees that `rollback.timeout` is over.",
-        "reconcile/decide/teardown.py",
-        "return not connected or (memory.timed_out_at is not None and memory.timed_out_at < cancelling_since)",
-        "return True",
-        ("tests/unit/reconcile/test_engine_cut_short.py::test_the_operator_was_down_at_the_timeout",),
-    ),
-    BrokenRule(
-        "time-for-cancelling-in-a-namespace",
-        "The time for cancelling begins when the operator sees that the namespace is being deleted.",
-        "reconcile/decide/teardown.py",
-        "if memory.terminating and memory.terminating_checked_at < cancelling_since:",
-        "if memory.terminating:",
-        ("tests/unit/reconcile/test_engine_cut_short.py::test_its_namespace_is_deleted_too",),
-    ),
 )

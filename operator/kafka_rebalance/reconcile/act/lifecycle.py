@@ -6,7 +6,7 @@ Each step is stored before the next begins, and each begins by looking at what i
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from kafka_rebalance.api.v1alpha1 import REBALANCES
@@ -31,6 +31,8 @@ from kafka_rebalance.reconcile.state.record import end_of_run, opened_run_of, wi
 log = logging.getLogger(__name__)
 
 _TERMINATING_SECONDS = 5.0
+_HEIR_SECONDS = 60.0
+"""How long a run that is let go waits for its plan, if the API server does not deliver it."""
 _START = "record the start"
 _DAMAGED = {Reason.STORED_PLAN_MISSING, Reason.STORED_STATE_CORRUPT}
 
@@ -332,11 +334,32 @@ class Lifecycle(RunRecords):
         # If it is not known in which cluster it started, and its connection is refused, no engine will end it.
         nowhere = run.unproved and connected and not self._cluster_id
         if nowhere or self._lets_go(rebalance, connected=connected):
+            if self._may_have_heir(rebalance):
+                await self._seek_heir(rebalance, run)
+                return
             heir = rebalance.assessment.successor if direction_of(rebalance) is not None else None
             await self.close(rebalance, RunOutcome.ABANDONED, heir.uid if heir is not None else None)
             await self.remove_finalizer_and_records(rebalance)
             return
         await self._load_plan(rebalance, run)
+
+    def _may_have_heir(self, rebalance: Rebalance) -> bool:
+        """Whether it is not known yet who continues with the run that is let go. Only an engine looks for that."""
+        until = rebalance.memory.heir_sought_until
+        unknown = rebalance.assessment.successor is None and (until is None or self._clock.monotonic() < until)
+        return unknown and bool(self._cluster_id) and direction_of(rebalance) is not None
+
+    async def _seek_heir(self, rebalance: Rebalance, run: Run) -> None:
+        """Load the run: its heir is found in the same round, when all resources are prepared.
+
+        A run that cannot be loaded ends without an heir. A failure that may pass is retried for a limited time.
+        """
+        if rebalance.memory.heir_sought_until is None:
+            until = self._clock.monotonic() + _HEIR_SECONDS
+            rebalance.memory = replace(rebalance.memory, heir_sought_until=until)
+        with suppress(Permanent, Refused):
+            await self._load_plan(rebalance, run)
+        rebalance.memory = replace(rebalance.memory, heir_sought_until=float("-inf"))
 
     def _lets_go(self, rebalance: Rebalance, *, connected: bool) -> bool:
         return lets_go(rebalance, self._clock.now(), self._clock.monotonic(), connected=connected)

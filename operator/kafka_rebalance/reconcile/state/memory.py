@@ -59,6 +59,8 @@ class Memory:
     terminating_checked_at: float = float("-inf")
     timed_out_at: float | None = None
     """When it was first seen that ``spec.rollback.timeout`` was over; None: it is not over."""
+    heir_sought_until: float | None = None
+    """Until when a run that is let go may wait to be loaded, so that its heir is found; None: it was not let go."""
     cordons_done: frozenset[BrokerId] = frozenset()
     """Brokers that need no further call to cordon them."""
     cordons_denied: frozenset[BrokerId] = frozenset()

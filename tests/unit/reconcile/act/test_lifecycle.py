@@ -24,6 +24,7 @@ from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.reconcile.successions import waiting_for_heirs
 
 TP = TopicPartition("orders", 0)
 PLAN = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
@@ -64,7 +65,10 @@ class World:
         return record
 
     async def prepared(self, rebalance, *, connected=True):
+        """As in a round."""
         await self.lifecycle.prepare(rebalance, connected=connected)
+        if waiting_for_heirs([rebalance]):
+            await self.lifecycle.prepare(rebalance, connected=connected)
         return self.resources.happened
 
 

@@ -67,7 +67,7 @@ WRITERS = {
     "desired": {"state"},
     "record": {"act"},
     "memory": {"act"},
-    "assessment": {"rounds.py", "sending.py", "drained_brokers.py"},
+    "assessment": {"rounds.py", "sending.py", "drained_brokers.py", "successions.py"},
     "refusal": {"connection_book.py"},
     "unverified": {"connection_book.py"},
 }
