@@ -27,4 +27,20 @@ TEARDOWN_RULES = (
         "            if False:",
         ("tests/unit/reconcile/test_engine_let_go.py::test_it_names_the_run",),
     ),
+    BrokenRule(
+        "unknown-size-cancels-nothing",
+        "A rollback of unknown size cancels no copy that leads back.",
+        "reconcile/decide/teardown.py",
+        "    return Teardown(None, back, tuple(unknown))",
+        "    return Teardown(RollbackBarrier.TOO_LARGE if unknown else None, back, tuple(unknown))",
+        ("tests/unit/reconcile/test_engine_max_data.py::test_a_topic_is_missing_after_a_restart",),
+    ),
+    BrokenRule(
+        "unknown-size-begins-nothing",
+        "A rollback of unknown size starts no step if `rollback.maxData` limits it.",
+        "reconcile/decide/step_blocks.py",
+        "    _unmeasured,\n",
+        "",
+        ("tests/unit/reconcile/test_engine_max_data.py::test_it_is_not_reported_when_the_deletion_begins",),
+    ),
 )

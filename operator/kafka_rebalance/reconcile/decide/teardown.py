@@ -249,7 +249,11 @@ def _renamed(new: Desired, old: RebalanceView) -> bool:
 
 
 def teardown_of(rebalance: RebalanceView, seen: Observation, replica_bytes: ReplicaBytes, now: datetime) -> Teardown:
-    """The bytes that a rollback must copy, and what prevents it; no barrier also where it was not asked for."""
+    """The bytes that a rollback must copy, and what prevents it; no barrier also where it was not asked for.
+
+    If it is not known whether they exceed ``rollback.maxData``, no step starts, and the copies in flight that lead back
+    go on: after a restart, they are those of a rollback that was found small enough before.
+    """
     desired = rebalance.desired
     moves = rebalance.record.moves if going_back(rebalance) else ()
     back, unknown = bytes_to_move_back(moves, seen.cluster, replica_bytes)
@@ -265,11 +269,13 @@ def teardown_of(rebalance: RebalanceView, seen: Observation, replica_bytes: Repl
         return Teardown(RollbackBarrier.TERMINATING, back)
     if desired.timed_out(now):
         return Teardown(RollbackBarrier.TIMED_OUT, back)
-    if most is not None and not _goes_back(rebalance):
+    if most is None:
+        return Teardown(None, back)
+    if back > most:
+        return Teardown(RollbackBarrier.TOO_LARGE, back)
+    if not _goes_back(rebalance):
         unknown += [move.tp for move in moves if _unread(move.tp, seen)]
-    if most is not None and unknown:
-        return Teardown(RollbackBarrier.TOO_LARGE, back, tuple(unknown))
-    return Teardown(RollbackBarrier.TOO_LARGE if most is not None and back > most else None, back)
+    return Teardown(None, back, tuple(unknown))
 
 
 def lets_go(rebalance: RebalanceView, now: datetime, monotonic: float, *, connected: bool) -> bool:
@@ -294,9 +300,9 @@ def expired(rebalance: RebalanceView, now: datetime, monotonic: float, *, connec
 
 
 def _goes_back(rebalance: RebalanceView) -> bool:
-    """Whether a rollback is under way: an answer without one of its partitions must not cancel the other copies."""
-    assessment = rebalance.assessment
-    return assessment.judgement.direction is Direction.ROLLBACK and assessment.teardown.barrier is None
+    """Whether a rollback is under way: an answer without one of its partitions must not stop the others."""
+    judgement, teardown = rebalance.assessment.judgement, rebalance.assessment.teardown
+    return judgement.direction is Direction.ROLLBACK and teardown.barrier is None and not teardown.unknown
 
 
 def _unread(tp: TopicPartition, seen: Observation) -> bool:
