@@ -5,8 +5,8 @@ Rebalances with disjoint partitions run together; of those that overlap one runs
 1. The running one keeps its place. It is displaced only by a teardown, or by a rebalance whose priority is higher both
    in the spec and with the time that either has waited: age alone displaces nothing, and a rebalance that got in
    because of its age does not lose the place to the one it has just passed. A displaced one drains to rest points, and
-   gives up the plan that is being made for it. One whose own last plan failed does not displace it while it is planned:
-   tried again and again, it would let no plan be made that takes longer than its pause.
+   gives up the plan that is being made for it. One whose own plans have failed does not displace it while it is
+   planned: tried again and again, it would let no plan be made that takes longer than its pause.
 2. Waiting rebalances are ordered: teardowns, then priority plus one per full hour waited, then the one that has just
    had the place, then the older, then the key. None is passed by a later one that it overlaps, even if that one could
    run at once: many small rebalances would starve a large one. The exception follows from rule 1: one that displaces
@@ -42,8 +42,8 @@ class Claimant:
     reverted. ``holds``: it is being planned, or its open run can continue without a new plan. ``at_rest``: nothing is
     in flight and no partition is above its replication factor. ``asks``: it would plan or submit steps if allowed.
     ``holds`` and ``asks`` do not depend on the queue's last answer. ``unanswered``: Kafka may still execute a call that
-    failed without an answer. ``planning``: its plan is being made. ``failed``: it wants a plan, and the last attempt to
-    make one for the same spec has failed.
+    failed without an answer. ``planning``: its plan is being made. ``failed``: it wants a plan, and the last
+    attempts to make one for the same spec have failed.
     """
 
     key: str

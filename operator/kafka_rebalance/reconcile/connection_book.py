@@ -281,6 +281,8 @@ class ConnectionBook:
         """By uid, the connection that a resource was entered in; it may have left it since."""
         self._uids: dict[_Name, set[str]] = {}
         """The uids of the resources that were entered under each name."""
+        self.unread_throttles: dict[str, str] = {}
+        """By uid, the cluster in which a throttle resource has limited something that cannot be read any more."""
 
     def __iter__(self) -> Iterator[NamedConnection]:
         return iter(list(self._connections.values()))

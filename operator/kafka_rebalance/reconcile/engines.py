@@ -333,7 +333,7 @@ class Engines:
             clock=self._clock,
             history=self._history,
             on_record=on_record,
-            throttles_placed=partial(all_placed, self._book, owner),
+            throttles_placed=partial(all_placed, self._book, owner, info.cluster_id),
             turns=None if owner.connection else self._inline_turns.of(owner.namespace),
         )
         engine = ClusterEngine(parts)

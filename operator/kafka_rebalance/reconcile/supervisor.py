@@ -46,7 +46,7 @@ from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.throttle_lifecycle import first_seen, requested_of, seen_again
 from kafka_rebalance.reconcile.throttle.unconnected_resources import UnconnectedResources
-from kafka_rebalance.reconcile.throttle_placing import follows, place_all, place_one_by_one
+from kafka_rebalance.reconcile.throttle_placing import follows, limited_by_unread, place_all, place_one_by_one
 from kafka_rebalance.reconcile.unfinished_work import UnfinishedWork
 from kafka_rebalance.telemetry.metric_families import Sample
 
@@ -191,8 +191,8 @@ class Supervisor:
         """A KafkaReassignmentThrottle was created, changed or is gone."""
         try:
             metadata = parse_metadata(body)
-            uid = metadata.uid
-            known = self._book.with_throttle(uid)
+            known, uid = self._book.with_throttle(metadata.uid), metadata.uid
+            self._book.unread_throttles.pop(uid, None)
             if deleted or (metadata.deleting and not metadata.held):
                 self._book.remove(REASSIGNMENT_THROTTLES, metadata)
                 self._resources.forget(uid)
@@ -202,6 +202,7 @@ class Supervisor:
             before = known.throttles[uid] if known is not None else None
             throttle = first_seen(body) if before is None else seen_again(before, body)
         except Refused as error:
+            self._book.unread_throttles |= limited_by_unread(body)
             self._unreadable.throttle(body, error)
             return
         if known is not None and before is not None and before.spec.kafka != throttle.spec.kafka:
@@ -351,8 +352,7 @@ class Supervisor:
                 return  # edited meanwhile: ``changed`` is set, and the new settings are tried
             refusals = {uid: why for uid, why in judged.items() if why is not None}
             permitted = judged.keys() - refusals.keys()
-            if connection.engine is not None:
-                engine = connection.engine
+            if (engine := connection.engine) is not None:
                 throttles = {uid: t for uid, t in connection.throttles.items() if uid in permitted}
                 refusals |= place_one_by_one(connection, throttles, engine)
                 for uid, rebalance in list(connection.rebalances.items()):

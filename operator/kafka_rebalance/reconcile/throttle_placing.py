@@ -2,21 +2,26 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
-from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
-from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle
-from kafka_rebalance.errors import RebalanceError, Transient
+from kafka_rebalance.api.v1alpha1 import KafkaReassignmentThrottle, parse_metadata
+from kafka_rebalance.errors import RebalanceError, Refused, Transient
 from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.permissions import PermissionUnknown
 from kafka_rebalance.reconcile.act.resources import UNEXPECTED
-from kafka_rebalance.reconcile.connection_book import NamedConnection
+from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.engine import ClusterEngine
 
 log = logging.getLogger(__name__)
 
-_UNCONNECTED = NO_CONNECTION_REASONS - {Reason.CONNECTION_NOT_FOUND}
+_NO_ENGINE = {
+    Reason.CONNECTION_NOT_FOUND,
+    Reason.CONNECTION_NOT_PERMITTED,
+    Reason.INLINE_CONNECTION_REFUSED,
+    Reason.CLUSTER_OWNED_ELSEWHERE,
+}
 _MOST_SECONDS = 10.0
 """How long rebalances wait for throttle resources that the engine can soon have."""
 _PAUSE_SECONDS = 1.0
@@ -59,17 +64,33 @@ def follows(connection: NamedConnection, throttle: KafkaReassignmentThrottle) ->
     return uid in connection.placed and not unknown
 
 
-def all_placed(connections: Iterable[NamedConnection], owner: Owner) -> bool:
-    """Whether no throttle resource is left that an engine of this owner may still get.
+def all_placed(book: ConnectionBook, owner: Owner, cluster_id: str) -> bool:
+    """Whether no throttle resource is left that the engine of this owner and cluster may still get.
 
-    One that is refused gets no engine. One that waits for its permission may, and one that cannot be connected.
+    One that may not use its connection gets no engine. One may that waits for its permission, that cannot be connected,
+    or whose spec cannot be read.
     """
-    own = [connection for connection in connections if connection.owner == owner]
-    return all(uid in c.placed or _is_refused(c.refusals.get(uid)) for c in own for uid in c.throttles)
+    own = [connection for connection in book if connection.owner == owner]
+    placed = all(uid in c.placed or _is_refused(c.refusals.get(uid)) for c in own for uid in c.throttles)
+    return placed and cluster_id not in book.unread_throttles.values()
+
+
+def limited_by_unread(body: Mapping[str, Any]) -> dict[str, str]:
+    """By its uid, the cluster in which this throttle resource has limited something, as its status says; may be empty.
+
+    Its spec cannot be read.
+    """
+    try:
+        about = parse_metadata(body)
+    except Refused:
+        return {}
+    status = body.get("status")
+    cluster = status.get("clusterId") if isinstance(status, Mapping) else None
+    return {about.uid: cluster} if about.held and not about.deleting and isinstance(cluster, str) else {}
 
 
 def _is_refused(why: RebalanceError | None) -> bool:
-    return why is not None and not isinstance(why, Transient) and why.reason not in _UNCONNECTED
+    return why is not None and why.reason in _NO_ENGINE
 
 
 def _waits(connection: NamedConnection) -> bool:

@@ -338,12 +338,20 @@ OWNERSHIP_RULES = (
         "foreign-rates-while-unknown",
         "Rates for reassignments of others stay while a throttle resource may still come.",
         "reconcile/throttle_placing.py",
-        "return why is not None and not isinstance(why, Transient) and why.reason not in _UNCONNECTED",
+        "return why is not None and why.reason in _NO_ENGINE",
         "return why is not None",
         (
             f"{_FOREIGN}::TestKept::test_its_permission_is_not_known",
             f"{_FOREIGN}::TestKept::test_its_connection_leads_nowhere",
         ),
+    ),
+    BrokenRule(
+        "foreign-rates-of-an-unread-resource",
+        "Rates for reassignments of others stay while the spec of their throttle resource cannot be read.",
+        "reconcile/throttle_placing.py",
+        "return placed and cluster_id not in book.unread_throttles.values()",
+        "return placed",
+        (f"{_FOREIGN}::TestKept::test_its_spec_cannot_be_read",),
     ),
     BrokenRule(
         "plan-of-before-the-refusal",

@@ -59,49 +59,74 @@ def being_made(operator):
         yield task is not None and not task.done() and not is_slow
 
 
+async def failed(operator, times):
+    """``b`` is tried again every 15 s."""
+    for _ in range(60):
+        if operator.engine.rebalances["u-b"].memory.failed_plans == times:
+            return
+        await pass_by(operator, 1)
+    raise AssertionError(operator.engine.rebalances["u-b"].memory)
+
+
 async def refused(operator):
-    """The plan that is being made is given up for ``b``, whose plan fails. It is begun again."""
+    """The plan that is being made is given up for ``b``, whose plan fails three times. It is begun again each time."""
     operator.apply_in("b", "b", brokers={"include": [4, 5, 7]}, **HIGH)
-    await pass_by(operator, 3)
+    await pass_by(operator, 1)
+    await failed(operator, 3)
+    await pass_by(operator, 2)
     assert operator.state_of("b", "b") == "UnknownBroker"
-    assert len(operator.begun) == 2
+    assert len(operator.begun) == 4
 
 
 def comes_up(operator):
     operator.kafka.brokers[BrokerId(7)] = operator.seventh
 
 
-async def test_a_plan_is_given_up_once(operator):
-    """``b`` is tried again every 15 s. The plan would never be made."""
+async def test_a_plan_is_given_up_three_times(operator):
+    """The plan would never be made."""
     await refused(operator)
     await pass_by(operator, 60)
     assert operator.state_of("a", "a") == "Succeeded"
     assert operator.state_of("b", "b") == "UnknownBroker"
-    assert len(operator.begun) == 2
+    assert len(operator.begun) == 4
+
+
+async def test_a_failure_that_passes(operator):
+    """Such as metadata that is not up to date. The next attempt does not wait for another plan."""
+    operator.apply_in("b", "b", brokers={"include": [4, 5, 7]}, **HIGH)
+    await pass_by(operator, 1)
+    await failed(operator, 1)
+    comes_up(operator)
+    await pass_by(operator, 25)
+    assert operator.engine.rebalances["u-b"].record.loaded_run is not None
+    assert operator.state_of("a", "a") == "Queued"
 
 
 async def test_no_plan_is_given_up_for_one_that_may_not_start(operator, monkeypatch):
-    """Its plan is not even begun. That of an open run would be made meanwhile."""
-    refusals = []
+    """Its plan is not even begun."""
+    runs, asking = operator.engine._rounds._runs, []
+    start = runs.start_planning
+
+    async def start_planning(rebalance, *arguments):
+        asking.append(rebalance.uid)
+        try:
+            return await start(rebalance, *arguments)
+        finally:
+            asking.clear()
 
     def refuse_start():
-        if refusals:
+        if asking == ["u-b"]:
             raise Refused(Reason.THROTTLE_LEDGER_DAMAGED, "cannot be read")
 
-    monkeypatch.setattr(operator.engine._rounds._runs, "_refuse_start", refuse_start)
-    refusals.append(1)
+    monkeypatch.setattr(runs, "start_planning", start_planning)
+    monkeypatch.setattr(runs, "_refuse_start", refuse_start)
     operator.apply_in("b", "b", brokers={"include": [4, 5, 6]}, **HIGH)
-    await pass_by(operator, 2)
-    assert operator.state_of("b", "b") == "ThrottleLedgerDamaged"
-    refusals.clear()
     await pass_by(operator, 1)
-    assert len(operator.begun) == 2
-    refusals.append(1)
-    await pass_by(operator, 30)
-    refusals.clear()
-    await pass_by(operator, 30)
-    assert operator.state_of("b", "b") == "Succeeded"
-    assert len(operator.begun) == 2
+    await failed(operator, 3)
+    await pass_by(operator, 60)
+    assert operator.state_of("a", "a") == "Succeeded"
+    assert operator.state_of("b", "b") == "ThrottleLedgerDamaged"
+    assert len(operator.begun) == 4
 
 
 async def test_it_goes_first_when_that_plan_is_made(operator):
@@ -114,7 +139,7 @@ async def test_it_goes_first_when_that_plan_is_made(operator):
     assert operator.engine.rebalances["u-b"].record.loaded_run is not None
     assert operator.kafka.lists("t") == [[1, 2, 3]] * 6
     assert operator.state_of("a", "a") == "Queued"
-    assert len(operator.begun) == 2
+    assert len(operator.begun) == 4
 
 
 async def test_an_edit_of_its_spec_is_planned_at_once(operator):
@@ -122,7 +147,7 @@ async def test_an_edit_of_its_spec_is_planned_at_once(operator):
     operator._see(operator.kube.edit(REBALANCES, "b", "b", brokers={"include": [4, 5, 6]}))
     await pass_by(operator, 10)
     assert operator.state_of("b", "b") == "Succeeded"
-    assert len(operator.begun) == 3
+    assert len(operator.begun) == 5
 
 
 async def test_its_deletion_is_carried_out_at_once(operator):

@@ -6,13 +6,23 @@ import pytest
 from tests.fakes.shared_clusters import REF, Away
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES
-from kafka_rebalance.errors import Transient
+from kafka_rebalance.errors import Permanent, Transient
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reconcile import unfinished_work
 
 MOVED = TopicPartition("orders", 0)
 INLINE, OTHER = {"bootstrapServers": "kafka:9092"}, {"bootstrapServers": "other:9092"}
 ROUNDS = 5
+
+
+class Failing(Away):
+    """A server with which no connection can be made."""
+
+    def __init__(self, error):
+        self.error = error
+
+    async def describe_cluster(self):
+        raise self.error
 
 
 async def limit(world, kafka):
@@ -37,6 +47,7 @@ def throttle_state(world):
 
 
 async def stays(world):
+    await world.until(lambda: world.supervisor._engines.get("c") is not None)
     ended = world.supervisor._engines.get("c").engine.figures.rounds.succeeded
     await world.until(
         lambda: limited(world) and world.supervisor._engines.get("c").engine.figures.rounds.succeeded > ended + ROUNDS
@@ -100,16 +111,37 @@ class TestKept:
         await world.until(lambda: throttle_state(world) == "Applied")
         await stays(world)
 
-    async def test_its_connection_leads_nowhere(self, world):
+    async def test_its_spec_cannot_be_read(self, world):
+        """For example because it has a field of a later version."""
+        world.connection(names=["a"])
+        await limit(world, REF)
+        await world.supervisor.stop()
+        world.kube.edit(REASSIGNMENT_THROTTLES, "a", "t", ofALaterVersion=True)
+        world.begin()
+        world.see()
+        await world.until(lambda: throttle_state(world) == "InvalidSpec")
+        await stays(world)
+        world.gone(REASSIGNMENT_THROTTLES, "a", "t")
+        await world.until(lambda: not limited(world))
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            Transient("KafkaUnreachable", "no broker answered"),
+            Permanent("KafkaSettingsInvalid", "no such mechanism"),
+            Permanent("KafkaAuthorizationFailed", "no ACL"),
+        ],
+        ids=lambda error: error.reason,
+    )
+    async def test_its_connection_leads_nowhere(self, world, error):
         """Another connection of the namespace leads to the cluster."""
         world.servers["other"] = world.real
         world.create("a", kafka=INLINE, brokers={"decommission": [1]}, execution={"suspend": True})
         await limit(world, OTHER)
-        world.servers["other"] = Away()
+        world.servers["other"] = Failing(error)
         await world.restart()
         world.see()
-        await world.until(lambda: throttle_state(world) == "KafkaUnreachable")
-        await world.until(lambda: world.supervisor._engines.get("c") is not None)
+        await world.until(lambda: throttle_state(world) == error.reason)
         await stays(world)
         world.gone(REASSIGNMENT_THROTTLES, "a", "t")
         await world.until(lambda: not limited(world))

@@ -153,12 +153,14 @@ class RunRecords(Problems):
         task, given_up = rebalance.memory.planning, not rebalance.memory.planned_spec
         if task is None or not task.done():
             return None
-        rebalance.memory = replace(rebalance.memory, planning=None, failed_spec="")
+        rebalance.memory = replace(rebalance.memory, planning=None)
         return None if given_up or task.cancelled() else task
 
-    def plan_failed(self, rebalance: Rebalance, planning_hash: str) -> None:
-        """No plan could be made for the spec of this hash, or even be begun. The next attempt may fail as well."""
-        rebalance.memory = replace(rebalance.memory, failed_spec=planning_hash)
+    def note_attempt(self, rebalance: Rebalance, failed_for: str) -> None:
+        """No plan could be made, or even be begun, for the spec with this planning hash; empty: one was made."""
+        memory = rebalance.memory
+        before = memory.failed_plans if memory.failed_spec == failed_for else 0
+        rebalance.memory = replace(memory, failed_spec=failed_for, failed_plans=before + 1 if failed_for else 0)
 
     async def make_room(self, rebalance: Rebalance) -> None:
         """Drop the plan that is still being made. Another rebalance is to have the place in the queue."""

@@ -150,7 +150,7 @@ def _claimant(
         asks=(_ends(rebalance) or not rebalance.memory.blocked(now)) and not gives_up_place,
         unanswered=record.loaded_run is not None and late_call_possible(rebalance, now),
         planning=planning,
-        failed=wants_plan(rebalance) and rebalance.memory.failed_spec == desired.planning_hash,
+        failed=wants_plan(rebalance) and rebalance.memory.often_failed(desired.planning_hash),
         selected=selected[desired.uid] if may_plan(rebalance) else nothing,
     )
 

@@ -101,11 +101,10 @@ class Runs:
                 self._refuse_start()
             queue = replace(queue, unseen=await self._unseen(rebalance, rebalances) or "")
         problem = rebalance.memory.problem
-        refused = problem is not None and problem.stage == _QUEUE
         if queue.unseen:
             self._lifecycle.retry_in(rebalance, _QUEUE_SECONDS)
-        if queue.unseen or refused:
-            self._lifecycle.plan_failed(rebalance, rebalance.desired.planning_hash)
+        elif problem is not None and problem.stage == _QUEUE:
+            self._lifecycle.note_attempt(rebalance, rebalance.desired.planning_hash)
         else:
             # The spec is read once: the plan is given up if an edit comes in.
             making = self._plans.make(rebalance, rebalance.desired.spec, partial(_going_on, terminating))
@@ -128,8 +127,7 @@ class Runs:
         async with self._lifecycle.problems_of(rebalance, _PLAN):
             replanning = await self._opened(rebalance, rebalances, await task)
             made = True
-        if not made:
-            self._lifecycle.plan_failed(rebalance, spec)
+        self._lifecycle.note_attempt(rebalance, "" if made else spec)
         return replanning
 
     async def _opened(

@@ -41,6 +41,10 @@ class Problem:
     error: RebalanceError
 
 
+_OFTEN = 3
+"""Failed attempts to plan. One may fail for a reason that passes, such as metadata that is not up to date."""
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """Times are seconds of a monotonic clock, except ``written_at``."""
@@ -49,7 +53,9 @@ class Memory:
     planned_spec: str = ""
     """The planning hash of the spec that ``planning`` is for; empty: that plan must not be opened."""
     failed_spec: str = ""
-    """The planning hash of the spec for which the last attempt to plan has failed; empty: it has not failed."""
+    """The planning hash of the spec for which the last attempts to plan have failed; empty: the last one has not."""
+    failed_plans: int = 0
+    """How many attempts for ``failed_spec`` have failed one after the other."""
     prepared: tuple[str, ...] = ()
     """The change key of the resource when it was last prepared."""
     problem: Problem | None = None
@@ -112,6 +118,10 @@ class Memory:
     def error(self) -> RebalanceError | None:
         """The error of the present problem."""
         return self.problem.error if self.problem is not None else None
+
+    def often_failed(self, planning_hash: str) -> bool:
+        """Whether no plan could be made for this spec several times in a row. It does not change by itself soon."""
+        return self.failed_spec == planning_hash and self.failed_plans >= _OFTEN
 
     def blocked(self, now: float) -> bool:
         """Whether a problem is left alone for now. It stays on the status until a retry has succeeded."""
