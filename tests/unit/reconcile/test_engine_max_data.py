@@ -3,6 +3,7 @@
 import pytest
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.fakes.operator_in_memory import OperatorInMemory
+from tests.unit.reconcile.renamed_resources import Renamed, a_tick
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.kafka.ports import Answers
@@ -28,6 +29,13 @@ class Unsized(KafkaInMemory):
     def to(self, brokers):
         """How many copies go there only."""
         return sum(bool(state.adding) and set(state.adding) <= brokers for state in self.states.values())
+
+
+class Silent(KafkaInMemory):
+    """No log dir may be described."""
+
+    async def log_dirs(self, brokers):
+        return Answers({}, dict.fromkeys(brokers, Transient("KafkaNotPermitted", "Describe on the cluster")))
 
 
 async def started():
@@ -117,3 +125,22 @@ async def test_it_is_not_reported_when_the_deletion_begins():
     assert not operator.kafka.flying
     operator.kafka.mute = False
     await gone(operator)
+
+
+@pytest.mark.parametrize("wait", [Renamed.round, a_tick], ids=["planned at once", "planned in several rounds"])
+async def test_others_go_on_when_it_is_at_rest(wait):
+    """No broker ever reports a size. Those that want the same partitions have its place in the queue, and keep it."""
+    kafka = Silent(range(1, 7), t=[[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 2, 3]])
+    operator = Renamed(kafka)
+    operator.apply(throttle={"unlimited": True}, **SPEC | {"execution": {"parallelPartitionCount": 1}})
+    await operator.until_true(lambda: sum(set(held) == NEW for held in kafka.lists("t")) >= 3)
+    operator.delete()
+    await operator.until("RollbackTooLarge")
+    for _ in range(30):
+        await operator.round()
+    operator.apply_in("other", "new", throttle={"unlimited": True}, brokers={"decommission": [4]})
+    kafka.altered.clear()
+    for _ in range(100):
+        await wait(operator)
+    assert operator.state_of("new", "other") == "Succeeded"
+    assert len(kafka.altered) < 20

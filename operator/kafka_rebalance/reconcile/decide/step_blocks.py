@@ -17,7 +17,7 @@ from kafka_rebalance.execution.health_gate import Tolerance, Vitals, gate
 from kafka_rebalance.execution.windows import Shut, WindowClock
 from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
+from kafka_rebalance.reconcile.decide.direction import going_back
 from kafka_rebalance.reconcile.state.assessment import StepBlock
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 
@@ -123,7 +123,7 @@ def _unmeasured(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
     if not unknown:
         return None
     message = f"it is not known how much {len(unknown)} partitions add to the rollback, e.g. {unknown[0]}"
-    return StepBlock(Reason.ROLLBACK_TOO_LARGE, message, gives_up_place=at_rest(rebalance))
+    return StepBlock(Reason.ROLLBACK_TOO_LARGE, message)
 
 
 def _unhealthy(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:

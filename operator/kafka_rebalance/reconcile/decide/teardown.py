@@ -15,7 +15,7 @@ from kafka_rebalance.execution.progress import ReplicaBytes, bytes_to_move_back
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.direction import direction_of, going_back
+from kafka_rebalance.reconcile.decide.direction import at_rest, direction_of, going_back
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.state.assessment import Assessment, RollbackBarrier, Successor, Teardown
 from kafka_rebalance.reconcile.state.desired import Desired
@@ -275,7 +275,9 @@ def teardown_of(rebalance: RebalanceView, seen: Observation, replica_bytes: Repl
         return Teardown(RollbackBarrier.TOO_LARGE, back)
     if not _goes_back(rebalance):
         unknown += [move.tp for move in moves if _unread(move.tp, seen)]
-    return Teardown(None, back, tuple(unknown))
+    # At rest it waits for a decision, and others may have its place in the queue.
+    waits = unknown and at_rest(rebalance)
+    return Teardown(RollbackBarrier.TOO_LARGE if waits else None, back, tuple(unknown))
 
 
 def lets_go(rebalance: RebalanceView, now: datetime, monotonic: float, *, connected: bool) -> bool:

@@ -1,6 +1,7 @@
 """How a deletion ends: the successor that takes over, and the barriers to a complete rollback."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -54,6 +55,11 @@ def dying(*numbers, size_bytes=100, name="old", **spec):
     plan = Plan(rows, Certificate(len(rows), optimal=True))
     run = Run(mine.uid, "kafka", name, "c", "run-1", mine.desired.planning_hash, plan.hash, NOON)
     return recorded(mine, run=run, loaded_run=loaded_run_of(run, plan, "ref", {}))
+
+
+def in_flight(old):
+    """It is not known, or known not to be so, that nothing of it moves."""
+    recorded(old, run=replace(old.record.run, started_at=NOON))
 
 
 def cluster(*replicas, adding=()):
@@ -324,6 +330,8 @@ class TestBarriers:
         """Planned without one, it is what a broker reports; if none does, it may be anything. Nothing is cancelled."""
         old = dying(0, size_bytes=0, rollback={"maxData": 199})
         seen = Observation(cluster(3, 4))
+        assert teardown_of(old, seen, {}, NOON) == Teardown(RollbackBarrier.TOO_LARGE, 0, (tp(0),))
+        in_flight(old)
         assert teardown_of(old, seen, {}, NOON) == Teardown(None, 0, (tp(0),))
         assert barrier_of(old, cluster(3, 4), sizes={(tp(0), BrokerId(3)): 100}) is RollbackBarrier.TOO_LARGE
         for size in (0, 99):
@@ -340,6 +348,8 @@ class TestBarriers:
     def test_a_partition_that_was_not_read_waits_too(self):
         """It may have arrived. Once the rollback is under way, an answer without it does not stop the others."""
         old, nothing = dying(0, rollback={"maxData": 1}), ClusterState("c", {}, {})
+        assert teardown_of(old, Observation(nothing), {}, NOON) == Teardown(RollbackBarrier.TOO_LARGE, 0, (tp(0),))
+        in_flight(old)
         assert teardown_of(old, Observation(nothing), {}, NOON) == Teardown(None, 0, (tp(0),))
         assert teardown_of(old, Observation(nothing, gone={tp(0)}), {}, NOON) == Teardown()
         there = Observation(cluster(1, 2), unread={"orders"})
