@@ -228,6 +228,12 @@ def _may_begin(new: RebalanceView) -> bool:
     return record.run.open and record.run.started_at is None and (replanning is None or replanning.ready)
 
 
+def may_continue_soon(new: RebalanceView, old: RebalanceView) -> bool:
+    """Whether it names the rollback, and is not prepared yet: then it may continue instead."""
+    prepared = new.desired.has_finalizer and new.record.was_read
+    return _names(new, old) and not new.desired.deleting and not prepared
+
+
 def _names(new: RebalanceView, old: RebalanceView) -> bool:
     mine, other = new.desired, old.desired
     return mine.spec.takes_over == other.metadata.name and mine.metadata.namespace == other.metadata.namespace
