@@ -83,7 +83,7 @@ class TestOffline:
             assert coming.move(0) is kafka_errors.NoError
         cluster.start_brokers(1)
         await partition(admin, inside.tp, "is in sync", lambda s: s.isr == {1, 2})
-        assert await inside.place() == Place(2)
+        await inside.shows(Place(2))  # the broker that has answered may not have read the metadata of meanwhile yet
         await throttle(admin, None, broker=1, name=RATE)
         await coming.shows(Place(2))
 
