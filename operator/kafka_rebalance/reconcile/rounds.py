@@ -187,7 +187,7 @@ class Rounds:
         await self._each(self._turns.after_others("end", rebalances, may_end_later), "begin the round", self._prepare)
         if waiting := waiting_for_heirs(rebalances):
             await choose_successors(self._lifecycle, rebalances)
-            await self._each(let_go_now(waiting, rebalances), "let go", self._prepare)
+            await self._each(let_go_now(self._lifecycle, waiting, rebalances), "let go", self._prepare)
         await self._write_objects(rebalances)
         info = self.info = await self._admin.describe_cluster()
         self._lifecycle.live = info.brokers

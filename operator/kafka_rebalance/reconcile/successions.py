@@ -27,12 +27,14 @@ def waiting_for_heirs(rebalances: Collection[Rebalance]) -> list[Rebalance]:
     return [r for r in seeking if r.record.open_run is not None and r.memory.problem is None]
 
 
-def let_go_now(waiting: Collection[Rebalance], rebalances: Collection[Rebalance]) -> list[Rebalance]:
+def let_go_now(
+    records: RunRecords, waiting: Collection[Rebalance], rebalances: Collection[Rebalance]
+) -> list[Rebalance]:
     """Those whose run is let go when they are prepared again.
 
     Not those with an heir that has just been created, or whose record could not be read: it is known soon.
     """
     settled = [old for old in waiting if not any(may_continue_soon(new, old) for new in rebalances)]
     for old in settled:
-        old.memory = replace(old.memory, heir_sought_until=float("-inf"))
+        records.stop_seeking(old)
     return settled
