@@ -57,7 +57,7 @@ from kafka_rebalance.reconcile.sending import Sending
 from kafka_rebalance.reconcile.state.pauses import with_pauses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView, is_served, opened_of
 from kafka_rebalance.reconcile.state.round_thread import computed
-from kafka_rebalance.reconcile.successions import choose_successors, let_go_now, waiting_for_heirs
+from kafka_rebalance.reconcile.successions import choose_successors, waiting_for_heirs
 from kafka_rebalance.reconcile.throttle.cluster_throttle import ClusterThrottle
 
 log = logging.getLogger(__name__)
@@ -187,7 +187,7 @@ class Rounds:
         await self._each(self._turns.after_others("end", rebalances, may_end_later), "begin the round", self._prepare)
         if waiting := waiting_for_heirs(rebalances):
             await choose_successors(self._lifecycle, rebalances)
-            await self._each(let_go_now(self._lifecycle, waiting, rebalances), "let go", self._prepare)
+            await self._each(waiting, "let go", self._prepare)
         await self._write_objects(rebalances)
         info = self.info = await self._admin.describe_cluster()
         self._lifecycle.live = info.brokers

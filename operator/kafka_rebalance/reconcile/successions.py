@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from kafka_rebalance.reconcile.act.run_records import RunRecords
-from kafka_rebalance.reconcile.decide.teardown import may_continue_soon, successors_of
+from kafka_rebalance.reconcile.decide.teardown import successors_of
 from kafka_rebalance.reconcile.state.pauses import with_pauses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 
@@ -22,19 +22,6 @@ async def choose_successors(records: RunRecords, rebalances: Collection[Rebalanc
 
 
 def waiting_for_heirs(rebalances: Collection[Rebalance]) -> list[Rebalance]:
-    """Those whose run is to be let go, and is loaded if that is possible: it can be known who continues with it."""
+    """Those whose run is let go when they are prepared again: it is loaded, so it is known who continues with it."""
     seeking = [r for r in rebalances if r.memory.heir_sought_until is not None]
     return [r for r in seeking if r.record.open_run is not None and r.memory.problem is None]
-
-
-def let_go_now(
-    records: RunRecords, waiting: Collection[Rebalance], rebalances: Collection[Rebalance]
-) -> list[Rebalance]:
-    """Those whose run is let go when they are prepared again.
-
-    Not those with an heir that has just been created, or whose record could not be read: it is known soon.
-    """
-    settled = [old for old in waiting if not any(may_continue_soon(new, old) for new in rebalances)]
-    for old in settled:
-        records.stop_seeking(old)
-    return settled

@@ -228,8 +228,8 @@ RECONCILE_RULES = (
         "rollback-max-data",
         "A deletion that has to move back more than rollback.maxData waits.",
         "reconcile/decide/teardown.py",
-        "    if back > most:",
-        "    if back > 2 * most:",
+        "if most is not None and back > most else None",
+        "if most is not None and back > 2 * most else None",
         ("tests/unit/reconcile/decide/test_teardown.py::TestBarriers::test_more_than_max_data_waits_for_a_word",),
     ),
     BrokenRule(

@@ -8,7 +8,7 @@ from tests.unit.reconcile.renamed_resources import BEFORE, SPEC, Renamed, rename
 
 from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION, REBALANCES, UNDO_ANNOTATION
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.kube.store import RunStore, object_name
+from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.run import RunOutcome
 
 
@@ -111,70 +111,6 @@ async def test_it_names_the_run(how):
     assert {frozenset(held) for held in kafka.lists("t")} == {frozenset({4, 5, 6})}
     operator.order_another(UNDO_ANNOTATION, (await RunStore(operator.kube).load("u-new")).plan_hash)
     await operator.until_true(lambda: [sorted(held) for held in kafka.lists("t")] == BEFORE)
-
-
-def order_let_go(operator):
-    operator.order(LET_GO_ANNOTATION, "true")
-    operator.delete()
-
-
-async def ended_with_heir(operator):
-    await operator.until_true(lambda: not operator.exists("r"))
-    assert (await RunStore(operator.kube).load("u-1")).successor == "u-new"
-
-
-@pytest.mark.parametrize("restart", [False, True])
-@pytest.mark.parametrize("kafka", [True, False], ids=["connected", "without Kafka"])
-async def test_the_other_one_is_created_at_the_same_time(restart, kafka):
-    """It has no finalizer yet when the run is let go."""
-    operator = await renamed_half_way()
-    operator.apply_another(**SPEC, takesOver="r", approval={"policy": "Manual"})
-    order_let_go(operator)
-    if restart:
-        operator.restart()
-    if not kafka:
-        operator.kafka.describe_cluster = away
-    await ended_with_heir(operator)
-
-
-async def test_the_record_of_the_other_one_cannot_be_read_once():
-    operator, _ = await half_way(takesOver="r")
-    read, record, refusals = operator.kube.get_config_map, object_name("run", "u-new"), [1]
-
-    async def once(name):
-        if name == record and refusals:
-            refusals.pop()
-            raise Transient("ApiServerUnreachable", "no answer")
-        return await read(name)
-
-    order_let_go(operator)
-    operator.restart()
-    operator.kube.get_config_map = once
-    await ended_with_heir(operator)
-    assert not refusals
-
-
-async def test_the_other_one_never_gets_a_finalizer():
-    """That holds the run up for a limited time."""
-    operator = await renamed_half_way()
-
-    async def forbidden(*_given, **_more):
-        raise Transient("ApiServerForbidden", "may not patch it")
-
-    operator.apply_another(**SPEC, takesOver="r", approval={"policy": "Manual"})
-    patch = operator.kube.patch_finalizers
-
-    async def patch_finalizers(plural, namespace, name, *given, **more):
-        return await (forbidden if name == "new" else patch)(plural, namespace, name, *given, **more)
-
-    operator.kube.patch_finalizers = patch_finalizers
-    order_let_go(operator)
-    began = operator.clock.at
-    for _ in range(3):
-        await operator.round()
-    assert operator.exists("r")
-    await operator.until_true(lambda: not operator.exists("r"))
-    assert operator.clock.at - began < timedelta(seconds=100)
 
 
 async def test_nobody_continues():

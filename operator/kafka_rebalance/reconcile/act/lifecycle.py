@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 _TERMINATING_SECONDS = 5.0
 _HEIR_SECONDS = 60.0
-"""How long a run that is let go waits for its plan, or for the record of its heir, which may not be readable now."""
+"""How long a run that is let go waits for its plan, if the API server does not deliver it."""
 _START = "record the start"
 _DAMAGED = {Reason.STORED_PLAN_MISSING, Reason.STORED_STATE_CORRUPT}
 
@@ -350,7 +350,7 @@ class Lifecycle(RunRecords):
         return unknown and bool(self._cluster_id) and direction_of(rebalance) is not None
 
     async def _seek_heir(self, rebalance: Rebalance, run: Run) -> None:
-        """Load the run: its heir is found in this round or soon, when all resources are prepared (``successions``).
+        """Load the run: its heir is found in the same round, when all resources are prepared.
 
         A run that cannot be loaded ends without an heir. A failure that may pass is retried for a limited time.
         """
@@ -359,6 +359,7 @@ class Lifecycle(RunRecords):
             rebalance.memory = replace(rebalance.memory, heir_sought_until=until)
         with suppress(Permanent, Refused):
             await self._load_plan(rebalance, run)
+        rebalance.memory = replace(rebalance.memory, heir_sought_until=float("-inf"))
 
     def _lets_go(self, rebalance: Rebalance, *, connected: bool) -> bool:
         return lets_go(rebalance, self._clock.now(), self._clock.monotonic(), connected=connected)

@@ -156,10 +156,6 @@ class RunRecords(Problems):
         rebalance.memory = replace(rebalance.memory, planning=None)
         return None if given_up or task.cancelled() else task
 
-    def stop_seeking(self, rebalance: Rebalance) -> None:
-        """No other resource than the successor that is known continues with the run, which is to be let go."""
-        rebalance.memory = replace(rebalance.memory, heir_sought_until=float("-inf"))
-
     def note_attempt(self, rebalance: Rebalance, failed_for: str) -> None:
         """No plan could be made, or even be begun, for the spec with this planning hash; empty: one was made."""
         memory = rebalance.memory

@@ -118,14 +118,6 @@ def _outside_window(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock 
     return StepBlock(Reason.OUTSIDE_WINDOW, f"no window of spec.execution.windows is open{opens}", gives_up_place=True)
 
 
-def _unmeasured(rebalance: RebalanceView, _: BlockInputs) -> StepBlock | None:
-    unknown = rebalance.assessment.teardown.unknown
-    if not unknown:
-        return None
-    message = f"it is not known how much {len(unknown)} partitions add to the rollback, e.g. {unknown[0]}"
-    return StepBlock(Reason.ROLLBACK_TOO_LARGE, message)
-
-
 def _unhealthy(rebalance: RebalanceView, inputs: BlockInputs) -> StepBlock | None:
     # A rollback leads back to where the cluster was; waiting for other partitions or a dead broker might never end.
     if inputs.vitals is None or going_back(rebalance):
@@ -149,6 +141,5 @@ _CHAIN = (
     _outside_window,
     _queued,
     _may_be_taken_over,
-    _unmeasured,
     _unhealthy,
 )

@@ -15,7 +15,7 @@ from kafka_rebalance.execution.progress import ReplicaBytes, bytes_to_move_back
 from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.direction import at_rest, direction_of, going_back
+from kafka_rebalance.reconcile.decide.direction import direction_of, going_back
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
 from kafka_rebalance.reconcile.state.assessment import Assessment, RollbackBarrier, Successor, Teardown
 from kafka_rebalance.reconcile.state.desired import Desired
@@ -228,12 +228,6 @@ def _may_begin(new: RebalanceView) -> bool:
     return record.run.open and record.run.started_at is None and (replanning is None or replanning.ready)
 
 
-def may_continue_soon(new: RebalanceView, old: RebalanceView) -> bool:
-    """Whether it names the rollback, and is not prepared yet: then it may continue instead."""
-    prepared = new.desired.has_finalizer and new.record.was_read
-    return _names(new, old) and not new.desired.deleting and not prepared
-
-
 def _names(new: RebalanceView, old: RebalanceView) -> bool:
     mine, other = new.desired, old.desired
     return mine.spec.takes_over == other.metadata.name and mine.metadata.namespace == other.metadata.namespace
@@ -255,11 +249,7 @@ def _renamed(new: Desired, old: RebalanceView) -> bool:
 
 
 def teardown_of(rebalance: RebalanceView, seen: Observation, replica_bytes: ReplicaBytes, now: datetime) -> Teardown:
-    """The bytes that a rollback must copy, and what prevents it; no barrier also where it was not asked for.
-
-    If it is not known whether they exceed ``rollback.maxData``, no step starts, and the copies in flight that lead back
-    go on: after a restart, they are those of a rollback that was found small enough before.
-    """
+    """The bytes that a rollback must copy, and what prevents it; no barrier also where it was not asked for."""
     desired = rebalance.desired
     moves = rebalance.record.moves if going_back(rebalance) else ()
     back, unknown = bytes_to_move_back(moves, seen.cluster, replica_bytes)
@@ -275,15 +265,11 @@ def teardown_of(rebalance: RebalanceView, seen: Observation, replica_bytes: Repl
         return Teardown(RollbackBarrier.TERMINATING, back)
     if desired.timed_out(now):
         return Teardown(RollbackBarrier.TIMED_OUT, back)
-    if most is None:
-        return Teardown(None, back)
-    if back > most:
-        return Teardown(RollbackBarrier.TOO_LARGE, back)
-    if not _goes_back(rebalance):
+    if most is not None and not _goes_back(rebalance):
         unknown += [move.tp for move in moves if _unread(move.tp, seen)]
-    # At rest it waits for a decision, and others may have its place in the queue.
-    waits = unknown and at_rest(rebalance)
-    return Teardown(RollbackBarrier.TOO_LARGE if waits else None, back, tuple(unknown))
+    if most is not None and unknown:
+        return Teardown(RollbackBarrier.TOO_LARGE, back, tuple(unknown))
+    return Teardown(RollbackBarrier.TOO_LARGE if most is not None and back > most else None, back)
 
 
 def lets_go(rebalance: RebalanceView, now: datetime, monotonic: float, *, connected: bool) -> bool:
@@ -308,9 +294,9 @@ def expired(rebalance: RebalanceView, now: datetime, monotonic: float, *, connec
 
 
 def _goes_back(rebalance: RebalanceView) -> bool:
-    """Whether a rollback is under way: an answer without one of its partitions must not stop the others."""
-    judgement, teardown = rebalance.assessment.judgement, rebalance.assessment.teardown
-    return judgement.direction is Direction.ROLLBACK and teardown.barrier is None and not teardown.unknown
+    """Whether a rollback is under way: an answer without one of its partitions must not cancel the other copies."""
+    assessment = rebalance.assessment
+    return assessment.judgement.direction is Direction.ROLLBACK and assessment.teardown.barrier is None
 
 
 def _unread(tp: TopicPartition, seen: Observation) -> bool:

@@ -154,13 +154,13 @@ def _dir_full(broker: BrokerId) -> str:
 def _state_of_teardown(rebalance: RebalanceView, waits: str) -> tuple[ReadySummary, str, str]:
     assessment = rebalance.assessment
     teardown, block = assessment.teardown, assessment.step_block
-    most = format_bytes(rebalance.desired.spec.rollback.max_data or 0)
-    if unknown := teardown.unknown:
-        why = f"{Reason.SIZES_UNKNOWN} ({len(unknown)} partitions, e.g. {unknown[0]}): the rollback may move more"
-        then = "it goes on when brokers report them; to go on now, remove spec.rollback.maxData"
-        return _in(Reason.ROLLBACK_TOO_LARGE, f"{why} than maxData ({most}); {then}, or set spec.deletionPolicy")
     if teardown.barrier is RollbackBarrier.TOO_LARGE:
+        most = format_bytes(rebalance.desired.spec.rollback.max_data or 0)
         then = "raise spec.rollback.maxData to move it back, or set spec.deletionPolicy to Revert or Abandon"
+        if unknown := teardown.unknown:
+            why = f"{Reason.SIZES_UNKNOWN} ({len(unknown)} partitions, e.g. {unknown[0]}): the rollback may move more"
+            then = "it goes on when brokers report them; to go on now, remove spec.rollback.maxData"
+            return _in(Reason.ROLLBACK_TOO_LARGE, f"{why} than maxData ({most}); {then}, or set spec.deletionPolicy")
         back = format_bytes(teardown.bytes_to_move_back)
         message = f"the rollback would move {back}, more than maxData ({most}): {then}"
         return _in(Reason.ROLLBACK_TOO_LARGE, message)

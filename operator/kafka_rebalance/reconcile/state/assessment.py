@@ -53,7 +53,7 @@ class Successor:
 class Teardown:
     """The bytes that a rollback must copy, and what prevents it.
 
-    ``unknown``: the partitions whose size or current replicas are not known, if it starts no step because of that.
+    ``unknown``: the partitions whose size or current replicas are not known, if that prevents it.
     """
 
     barrier: RollbackBarrier | None = None
@@ -243,7 +243,7 @@ class Assessment:
         """
         if run is self.run:
             return self
-        teardown = replace(self.teardown, barrier=None, unknown=())
+        teardown = replace(self.teardown, barrier=None)
         none = frozenset[TopicPartition]()
         kept = replace(self, run=run, replanning=None, teardown=teardown, step_block=None)
         kept = replace(kept, sent=none, list_full=none, doubted=none, refused=None)

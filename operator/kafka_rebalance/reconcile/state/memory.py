@@ -66,7 +66,7 @@ class Memory:
     timed_out_at: float | None = None
     """When it was first seen that ``spec.rollback.timeout`` was over; None: it is not over."""
     heir_sought_until: float | None = None
-    """Until when a run to be let go may wait to be loaded, and for its heir; -inf: no longer; None: it does not."""
+    """Until when a run that is let go may wait to be loaded, so that its heir is found; None: it was not let go."""
     cordons_done: frozenset[BrokerId] = frozenset()
     """Brokers that need no further call to cordon them."""
     cordons_denied: frozenset[BrokerId] = frozenset()

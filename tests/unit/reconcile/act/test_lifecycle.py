@@ -24,7 +24,7 @@ from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import Stores
-from kafka_rebalance.reconcile.successions import let_go_now, waiting_for_heirs
+from kafka_rebalance.reconcile.successions import waiting_for_heirs
 
 TP = TopicPartition("orders", 0)
 PLAN = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(3, 2)),), Certificate(1, optimal=True))
@@ -67,7 +67,7 @@ class World:
     async def prepared(self, rebalance, *, connected=True):
         """As in a round."""
         await self.lifecycle.prepare(rebalance, connected=connected)
-        if let_go_now(self.lifecycle, waiting_for_heirs([rebalance]), [rebalance]):
+        if waiting_for_heirs([rebalance]):
             await self.lifecycle.prepare(rebalance, connected=connected)
         return self.resources.happened
 

@@ -13,7 +13,6 @@ from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
-from kafka_rebalance.reconcile.state.assessment import Teardown
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
 
@@ -77,12 +76,6 @@ class TestEachCheck:
         reason, message, _ = why(rebalance(place=Place(runs=False, behind="kafka/a", position=1, yields=True)))
         assert reason is Reason.YIELDING
         assert "kafka/a" in message
-
-    def test_a_rollback_of_unknown_size(self):
-        """It may exceed rollback.maxData. It keeps its place as long as something moves."""
-        reason, message, gives_up_place = why(found(rebalance(deleting=True), teardown=Teardown(unknown=(FOREIGN,))))
-        assert (reason, gives_up_place) == (Reason.ROLLBACK_TOO_LARGE, False)
-        assert "foreign-0" in message
 
     def test_approval_names_the_hash_and_takes_only_that(self):
         """The approval of another plan does not count."""
