@@ -152,7 +152,7 @@ async def test_the_run_cannot_be_loaded(seconds):
 
 @pytest.mark.parametrize("policy", ["Rollback", "Abandon"])
 async def test_the_policy_says_so(policy):
-    """What is abandoned is nobody's, whoever names it."""
+    """With the policy Abandon, no other resource takes the run over, even if it names it."""
     operator, _ = await half_way(takesOver="r")
     operator.edit(deletionPolicy=policy)
     await operator.before_the_deletion()

@@ -126,10 +126,8 @@ async def test_abandon_and_let_go_end_it_now(world):
     assert await world.prepared(deleted(deletionPolicy="Abandon")) == [RunOutcome.ABANDONED, "released"]
     await world.stored("q")
     world.resources.happened.clear()
-    assert await world.prepared(deleted("q", annotations={LET_GO_ANNOTATION: "true"}), connected=False) == [
-        RunOutcome.ABANDONED,
-        "released",
-    ]
+    ordered = deleted("q", annotations={LET_GO_ANNOTATION: "true"})
+    assert await world.prepared(ordered, connected=False) == [RunOutcome.ABANDONED, "released"]
 
 
 async def test_the_timeout_ends_it_at_once_without_kafka_and_after_a_while_with_it(world):
