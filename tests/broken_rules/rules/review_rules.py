@@ -4,6 +4,25 @@ from tests.broken_rules.broken_rule import BrokenRule
 
 REVIEW_RULES = (
     BrokenRule(
+        "later-run-after-a-start",
+        "After a start, a run that waited cancels nothing that a run that began after it copies.",
+        "reconcile/decide/later_runs.py",
+        "    if started is None or not (first or before):",
+        "    if True:",
+        (
+            "tests/unit/reconcile/test_engine_later_runs.py::test_one_that_may_go_on_by_now",
+            "tests/unit/reconcile/decide/test_later_runs.py::TestWhatIsFound::test_a_copy",
+        ),
+    ),
+    BrokenRule(
+        "later-run-goes-on",
+        "What a run leaves to a run that began after it is not left to it by that one.",
+        "reconcile/decide/judging.py",
+        "left_alone(other) | left_to_later_runs(other))",
+        "left_alone(other))",
+        ("tests/unit/reconcile/test_engine_later_runs.py::test_one_that_may_go_on_by_now",),
+    ),
+    BrokenRule(
         "owner-in-place",
         "An inline connection gets no cluster that the resources of another namespace lead to.",
         "reconcile/decide/cluster_ownership.py",

@@ -20,6 +20,7 @@ from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep
+from kafka_rebalance.reconcile.decide.later_runs import left_to_later_runs, moved_by_later_runs
 from kafka_rebalance.reconcile.decide.queue_places import left_alone
 from kafka_rebalance.reconcile.observe.observer import Changes
 from kafka_rebalance.reconcile.state.assessment import Assessment
@@ -80,7 +81,7 @@ def judge_inputs(
     seen: Observation,
     restarting: frozenset[BrokerId],
     ahead: Iterable[RebalanceView] = (),
-    others: Iterable[RebalanceView] = (),
+    others: Collection[RebalanceView] = (),
 ) -> JudgeInputs:
     """The inputs of the statuses of the run, in addition to its partitions.
 
@@ -98,13 +99,14 @@ def judge_inputs(
         unread=frozenset(seen.unread) & run.topics if seen.unread else frozenset(),
         keep=copies_to_keep(rebalance),
         ahead=tuple(
-            (other.desired.name, other.record.loaded_run, left_alone(other))
+            (other.desired.name, other.record.loaded_run, left_alone(other) | left_to_later_runs(other))
             for other in ahead
             if other.record.loaded_run is not None
         ),
         origins=rebalance.own_origins,
         rests=rebalance.rests,
         left_to_others=_left_to_others(rebalance, others),
+        later_runs=moved_by_later_runs(rebalance, run, others, seen),
     )
 
 
@@ -156,7 +158,7 @@ def judge_again(
     alike = AlikeJudge(known, direction, inputs.parallel_replicas, partial(_as_recorded, inputs.origins))
     again = partitions_to_judge(before, inputs, changes)
     if again is None:
-        plain = not (inputs.left_to_others or inputs.keep or inputs.ahead or inputs.rests)
+        plain = not (inputs.left_to_others or inputs.later_runs or inputs.keep or inputs.ahead or inputs.rests)
         status_of = alike.status_of if plain else partial(_status_of, known=known, inputs=inputs, alike=alike)
         found = {move.tp: status_of(move) for move in run.moves}
         statuses, tally, ready = Statuses.of(found, paused=inputs.paused), None, None
@@ -207,6 +209,8 @@ def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs, ali
         found = replace(found, pausable=True, to_rest=None)
     if other is not None and inputs.paused:
         found = found.under_pause()
+    if move.tp in inputs.later_runs and found.phase is MovePhase.READY:
+        return PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, "a rebalance that began later moves it")
     if other is None or found.phase not in {MovePhase.IN_FLIGHT, MovePhase.READY}:
         return found
     # It must not be repaired by this rebalance.

@@ -156,6 +156,7 @@ class JudgeInputs:
     out of the key. ``ahead``: names and runs of the rebalances whose turn it is, with the partitions that they
     leave alone; the others of their plans are theirs.
     ``left_to_others``: the statuses of skipped partitions that other rebalances move now; these do not change.
+    ``later_runs``: by partition that was in motion at the first judgement, whose it is (``decide.later_runs``).
     ``origins`` are not compared: a partition whose origin was recorded is read again after its call. ``rests``: there
     are none, because what moves is moved by others, and a pause holds everything back.
     """
@@ -172,6 +173,7 @@ class JudgeInputs:
     keep: CopiesToKeep = CopiesToKeep()
     ahead: tuple[tuple[str, LoadedRun, Collection[TopicPartition]], ...] = ()
     left_to_others: Mapping[TopicPartition, PartitionStatus] = field(default_factory=dict)
+    later_runs: Mapping[TopicPartition, str] = field(default_factory=dict)
     origins: Mapping[TopicPartition, Origin] = field(default_factory=dict, compare=False)
     rests: bool = False
 
@@ -190,6 +192,7 @@ class JudgeInputs:
         topics |= self.unread ^ before.unread
         found = self.run.concerned(brokers, topics) if brokers or topics else ()
         left = {tp for tp, _ in self.left_to_others.items() ^ before.left_to_others.items()}
+        left |= {tp for tp, _ in self.later_runs.items() ^ before.later_runs.items()}
         return left.union(found) if left else found
 
 
