@@ -3,7 +3,7 @@
 They do not depend on the owner of the cluster, and read and write nothing.
 """
 
-from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION
+from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION, KafkaConnection
 from kafka_rebalance.errors import Refused, Transient
 from kafka_rebalance.model.ownership import Binding
 from kafka_rebalance.reasons import Reason
@@ -31,6 +31,15 @@ def check_unfinished(connection: NamedConnection, cluster_id: str) -> None:
     if only_to_end(connection) and cluster_id != connection.unfinished:
         message = f"leads to Kafka cluster {cluster_id} now, and not to {connection.unfinished}"
         raise Refused(Reason.OTHER_CLUSTER, message)
+
+
+def forget_last_settings(connection: NamedConnection, own: KafkaConnection | None, cluster_id: str) -> None:
+    """After ``own`` has led to this cluster. If it is deleted then, its work there ends with what is on record by then.
+
+    The former settings may be those of a server that others have by now.
+    """
+    if own is not None and connection.unfinished == cluster_id:
+        connection.unfinished = ""
 
 
 def check_nothing_left(former: Binding, work: Work, cluster_id: str, by_hand: str) -> None:

@@ -21,12 +21,12 @@ from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile import claim_checks
 from kafka_rebalance.reconcile.act.claimed_server import Claimed
 from kafka_rebalance.reconcile.act.cluster_owners import ClusterOwners
 from kafka_rebalance.reconcile.act.cluster_work import Unfinished
 from kafka_rebalance.reconcile.act.resources import Resources
 from kafka_rebalance.reconcile.act.started_runs import Started, started_here
-from kafka_rebalance.reconcile.claim_checks import check_nothing_left, check_same_object, check_unfinished, uid_of
 from kafka_rebalance.reconcile.connection_book import ConnectionBook, NamedConnection
 from kafka_rebalance.reconcile.decide.cluster_identity import servers_of
 from kafka_rebalance.reconcile.engine import ClusterEngine
@@ -139,13 +139,13 @@ class Engines:
         Raises why it cannot be reached, Refused if the cluster belongs to another owner or is another one.
         """
         # It may be edited, or created again, while its server is asked.
-        on_record, uid = connection.on_record, uid_of(connection)
+        on_record, uid, own = connection.on_record, claim_checks.uid_of(connection), connection.resource
         settings, secrets = await self.clients.settings(connection)
         admin = self.clients.connect(settings, connection.owner)
         try:
             info = await admin.describe_cluster()
-            check_same_object(connection, uid)
-            check_unfinished(connection, info.cluster_id)
+            claim_checks.check_same_object(connection, uid)
+            claim_checks.check_unfinished(connection, info.cluster_id)
             connection.led_to = connection.led_to.then(connection.resource, info.cluster_id)
             former = await self._let_go_of_others(connection, info.cluster_id)
             connection.cluster_id = info.cluster_id
@@ -163,6 +163,7 @@ class Engines:
         if not mine:
             # Without an await: the claim is over, and the engine may be ended for another owner from now on.
             self._in_background(_close(admin, info.cluster_id))
+        claim_checks.forget_last_settings(connection, own, info.cluster_id)
         if former:
             self.end_bindings_soon()
         return engine
@@ -271,7 +272,7 @@ class Engines:
         """The engine, and whether it was begun with this client."""
         cluster_id = server.info.cluster_id
         async with self._one_claim(cluster_id):
-            check_same_object(connection, uid)
+            claim_checks.check_same_object(connection, uid)
             is_running = cluster_id in self._running
             claimant = self._book.standing(connection.owner, cluster_id).after(former)
             evict = partial(self._evict_others, cluster_id, connection.owner, uid)
@@ -305,7 +306,7 @@ class Engines:
 
     async def _refuse_with_work(self, former: Binding, cluster_id: str) -> None:
         work = await self._owners.work_in(former.cluster_id)
-        check_nothing_left(former, work, cluster_id, self._owners.without_us(former))
+        claim_checks.check_nothing_left(former, work, cluster_id, self._owners.without_us(former))
 
     def _begin(
         self,

@@ -90,7 +90,7 @@ def limited_by_unread(body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _is_refused(why: RebalanceError | None) -> bool:
-    return why is not None and why.reason in _NO_ENGINE
+    return why is not None and why.reason in _NO_ENGINE and not isinstance(why, PermissionUnknown)
 
 
 def _waits(connection: NamedConnection) -> bool:

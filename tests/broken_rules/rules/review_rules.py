@@ -4,6 +4,22 @@ from tests.broken_rules.broken_rule import BrokenRule
 
 REVIEW_RULES = (
     BrokenRule(
+        "former-settings-forgotten",
+        "Once the settings of a KafkaConnection have led to its cluster, former ones end no work there.",
+        "reconcile/claim_checks.py",
+        "if own is not None and connection.unfinished == cluster_id:",
+        "if False:",
+        ("tests/unit/reconcile/test_supervisor_created_again.py::TestDeletedAgain",),
+    ),
+    BrokenRule(
+        "unread-connection-keeps-rates",
+        "While a KafkaConnection cannot be read, the rates for reassignments of others stay.",
+        "reconcile/throttle_placing.py",
+        " and not isinstance(why, PermissionUnknown)\n",
+        "\n",
+        ("tests/unit/reconcile/test_supervisor_foreign_throttle.py::TestKept::test_its_connection_cannot_be_read",),
+    ),
+    BrokenRule(
         "later-run-after-a-start",
         "After a start, a run that waited cancels nothing that a run that began after it copies.",
         "reconcile/decide/later_runs.py",

@@ -4,13 +4,15 @@ The former settings may be those of a user who may only edit it. An administrato
 """
 
 import asyncio
+import json
 
 import pytest
-from tests.fakes.shared_clusters import Cluster
+from tests.fakes.shared_clusters import REF, Away, Cluster, listener_of
 from tests.unit.reconcile.test_supervisor_two_connections import DRAIN, owner_of
 
 from kafka_rebalance.api.v1alpha1 import CONNECTIONS
-from kafka_rebalance.reconcile import connection_retries
+from kafka_rebalance.model.topology import BrokerId
+from kafka_rebalance.reconcile import connection_retries, unfinished_work
 
 
 class Held(Cluster):
@@ -92,3 +94,76 @@ async def test_the_new_settings_are_tried_at_once(held, monkeypatch):
     monkeypatch.setattr(connection_retries, "FIRST_PAUSE_SECONDS", 3600.0)
     await answered_after(held, lambda: held.gone(CONNECTIONS, "e", "prod"), lambda: held.connection("e", "own"))
     await held.until(lambda: held.state("e", "prod", CONNECTIONS) == "Connected")
+
+
+SASL = {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": "login"}}
+
+
+@pytest.fixture
+async def moved(world, monkeypatch):
+    """k/prod has a throttled run; it leads to the cluster at a new address, and its server from before is another's."""
+    monkeypatch.setattr(unfinished_work, "_EVERY_SECONDS", 0.02)
+    world.kube.secrets["k", "login"] = {"username": b"u", "password": b"p"}
+    world.servers["new"] = listener_of(world.real, 9093)
+    world.connection(see=False)
+    world.edit(CONNECTIONS, "k", "prod", sasl=SASL)
+    world.real.slow = {BrokerId(b) for b in (1, 2, 3, 4)}
+    world.create("a", kafka=REF, brokers={"decommission": [1]}, throttle={"leaderRate": "1Mi", "followerRate": "1Mi"})
+    world.see("a")
+    await world.until(lambda: world.real.flying)
+    await world.supervisor.stop()
+    return world
+
+
+def leads_to(world, server):
+    return world.binding and json.loads(world.binding["connection"])["bootstrapServers"] == server
+
+
+async def ends_with_the_settings_on_record(world):
+    """k/prod is deleted in mid-run."""
+    await world.until(lambda: leads_to(world, "new:9092") and world.state("a") == "Rebalancing")
+    running = world.supervisor._engines.get("c").engine
+    world.servers["kafka"] = fake = Cluster([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
+    used = []
+    given = world.connect
+    world.supervisor._engines.clients.connect = lambda settings, owner: (
+        used.append(settings.bootstrap_servers),
+        given(settings, owner),
+    )[1]
+    world.gone(CONNECTIONS, "k", "prod")
+    await world.until(lambda: world.state("a") == "ConnectionNotFound")
+    world.real.arrive()
+    await world.until(lambda: not any(world.real.values.values()))
+    assert set(used) <= {"new:9092"}
+    assert world.supervisor._engines.get("c") is None or world.supervisor._engines.get("c").engine is running
+    assert fake.altered == []
+
+
+class TestDeletedAgain:
+    """After a restart, its work was ended with the settings on record. Then it led to the cluster with its own."""
+
+    async def test_after_it_was_created_with_another_address(self, moved):
+        del moved.kube.resources[CONNECTIONS, "k", "prod"]
+        moved.servers["kafka"] = Away()
+        moved.begin()
+        await moved.supervisor.start()
+        await moved.supervisor.know(())
+        await moved.until(lambda: any(known.unfinished for known in moved.supervisor._book))
+        moved.connection(server="new", see=False)
+        moved.edit(CONNECTIONS, "k", "prod", sasl=SASL)
+        moved.see("a")
+        await ends_with_the_settings_on_record(moved)
+
+    async def test_after_it_could_not_be_read(self, moved):
+        """It had a field of a later version."""
+        moved.kube.edit(CONNECTIONS, "k", "prod", ofALaterVersion=True)
+        moved.begin()
+        await moved.supervisor.start()
+        await moved.supervisor.know(())
+        await moved.until(lambda: moved.supervisor._engines.get("c"))
+        del moved.kube.resources[CONNECTIONS, "k", "prod"]["spec"]["ofALaterVersion"]
+        moved.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "All"})
+        await moved.until(lambda: moved.state("k", "prod", CONNECTIONS) == "Connected")
+        moved.edit(CONNECTIONS, "k", "prod", bootstrapServers="new:9092")
+        moved.see("a")
+        await ends_with_the_settings_on_record(moved)

@@ -124,6 +124,19 @@ class TestKept:
         world.gone(REASSIGNMENT_THROTTLES, "a", "t")
         await world.until(lambda: not limited(world))
 
+    async def test_its_connection_cannot_be_read(self, world, monkeypatch):
+        """For example because it has a field of a later version. The work there is done with the settings on record."""
+        monkeypatch.setattr(unfinished_work, "_EVERY_SECONDS", 0.02)
+        world.connection(names=["a"])
+        await limit(world, REF)
+        await world.supervisor.stop()
+        world.kube.edit(CONNECTIONS, "k", "prod", ofALaterVersion=True)
+        world.begin()
+        await world.supervisor.start()
+        await world.supervisor.know(())
+        await world.until(lambda: world.supervisor._engines.get("c"))
+        await stays(world)
+
     @pytest.mark.parametrize(
         "error",
         [
