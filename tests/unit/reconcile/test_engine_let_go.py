@@ -150,6 +150,37 @@ async def test_the_run_cannot_be_loaded(seconds):
     assert ended.successor == ("u-new" if seconds == 30 else None)
 
 
+async def test_the_end_cannot_be_written_and_the_next_attempt_fails():
+    """The record is read again after the first failure, and the plan with it."""
+    operator, _ = await half_way(takesOver="r")
+    write, failures = operator.kube.replace_config_map, []
+
+    async def not_written(name, body):
+        if "Abandoned" in str(body) and not failures:
+            failures.append("write the end")
+            raise Transient("ApiServerUnreachable", "no answer")
+        return await write(name, body)
+
+    terminating = operator.kube.terminating
+
+    async def not_known(*given):
+        if failures == ["write the end"]:
+            failures.append("look at the namespace")
+            raise Transient("ApiServerUnreachable", "no answer")
+        return await terminating(*given)
+
+    operator.order(LET_GO_ANNOTATION, "true")
+    operator.delete()
+    operator.restart()
+    operator.kube.replace_config_map, operator.kube.terminating = not_written, not_known
+    for _ in range(10):
+        await operator.round()
+        operator.clock.at += timedelta(seconds=4)  # the namespace is looked at again
+    assert not operator.exists("r")
+    assert failures == ["write the end", "look at the namespace"]
+    assert (await RunStore(operator.kube).load("u-1")).successor == "u-new"
+
+
 @pytest.mark.parametrize("policy", ["Rollback", "Abandon"])
 async def test_the_policy_says_so(policy):
     """With the policy Abandon, no other resource takes the run over, even if it names it."""

@@ -187,7 +187,9 @@ class RunRecords(Problems):
             ended = EndedRun(why, len(skipped_partitions(rebalance)), rebalance.record.run)
             rebalance.record = replace(rebalance.record, loaded_run=None, origins={}, ended=ended)
         memory = replace(rebalance.memory, cordons_done=frozenset(), expected_rates=None, empty_since=None)
-        rebalance.memory = replace(memory, uncordoning_since=None, unseen_since=None)
+        # Without the plan, no heir is found: one that was let go loads it again.
+        sought = None if memory.heir_sought_until == float("-inf") else memory.heir_sought_until
+        rebalance.memory = replace(memory, uncordoning_since=None, unseen_since=None, heir_sought_until=sought)
 
     def note_unanswered(
         self, rebalance: Rebalance, others: Collection[BrokerId] = (), *, between_log_dirs: bool = False
