@@ -173,10 +173,12 @@ async def test_the_end_cannot_be_written_and_the_next_attempt_fails():
     operator.delete()
     operator.restart()
     operator.kube.replace_config_map, operator.kube.terminating = not_written, not_known
-    for _ in range(10):
-        await operator.round()
+
+    def gone():
         operator.clock.at += timedelta(seconds=4)  # the namespace is looked at again
-    assert not operator.exists("r")
+        return not operator.exists("r")
+
+    await operator.until_true(gone)
     assert failures == ["write the end", "look at the namespace"]
     assert (await RunStore(operator.kube).load("u-1")).successor == "u-new"
 
