@@ -4,6 +4,24 @@ from tests.broken_rules.broken_rule import BrokenRule
 
 REVIEW_RULES = (
     BrokenRule(
+        "later-run-keeps-its-throttle",
+        "A copy that a run leaves to a run that began after it stays throttled.",
+        "reconcile/decide/throttle_claims.py",
+        "left_alone(other) | left_to_later_runs(other)",
+        "left_alone(other)",
+        ("tests/unit/reconcile/test_engine_later_runs.py::test_one_that_may_go_on_by_now",),
+    ),
+    BrokenRule(
+        "nothing-back-while-runs-are-loaded",
+        "After a start, nothing is cancelled before all runs are loaded.",
+        "reconcile/decide/judging.py",
+        "if inputs.loading and goes_back",
+        "if False",
+        (
+            "tests/unit/reconcile/test_engine_later_runs.py::TestRunThatGaveWay::test_a_record_of_the_later_run_cannot_be_read_at_once",
+        ),
+    ),
+    BrokenRule(
         "former-settings-forgotten",
         "Once the settings of a KafkaConnection have led to its cluster, former ones end no work there.",
         "reconcile/claim_checks.py",

@@ -1,14 +1,17 @@
 """A run that gave way to another one on the same partitions, after a restart: what the other one copies stays."""
 
 import pytest
+from tests.fakes.configs_in_memory import Configs
 from tests.fakes.kafka_in_memory import KafkaInMemory
-from tests.unit.reconcile.renamed_resources import FAST, Renamed
+from tests.unit.reconcile.renamed_resources import Renamed
 
+from kafka_rebalance.errors import Transient
 from kafka_rebalance.reconcile.decide.direction import at_rest
 
 OLD, NEW, ALL = {1, 2, 3}, {4, 5, 6}, set(range(1, 7))
-FIRST = {"throttle": FAST, "brokers": {"include": [4, 5, 6]}, "execution": {"parallelPartitionCount": 1}}
-SECOND = {"throttle": FAST, "execution": {"parallelPartitionCount": 8, "maxUnhealthy": 100}}
+RATES = {"leaderRate": "10Mi", "followerRate": "10Mi"}
+FIRST = {"throttle": RATES, "brokers": {"include": [4, 5, 6]}, "execution": {"parallelPartitionCount": 1}}
+SECOND = {"throttle": RATES, "execution": {"parallelPartitionCount": 8, "maxUnhealthy": 100}}
 CHANGES = {"a broker less": {"decommission": [4]}, "others": {"include": [2, 3, 5, 6]}}
 
 
@@ -45,6 +48,14 @@ async def gives_way(holds, brokers):
 async def rounds(operator, count):
     for _ in range(count):
         await operator.round()
+        assert not unthrottled(operator.kafka)
+
+
+def unthrottled(kafka):
+    """The copies in flight that are in no list of throttled replicas."""
+    _, followers = Configs.lists(kafka, "t")
+    copies = {f"{tp.partition}:{broker}" for tp, state in kafka.states.items() for broker in state.adding}
+    return copies - set(followers or ())
 
 
 def cancelled(operator):
@@ -61,6 +72,24 @@ class TestRunThatGaveWay:
         await rounds(operator, 8)
         assert not cancelled(operator)
         assert len(operator.kafka.flying) >= 5
+
+    @pytest.mark.parametrize("unread", ["runs", "plans", "origins"])
+    async def test_a_record_of_the_later_run_cannot_be_read_at_once(self, holds, brokers, unread):
+        operator = await gives_way(holds, brokers)
+        operator.restart()
+        store = getattr(operator.engine._rounds._lifecycle._stores, unread)
+        load, failed = store.load, []
+
+        async def no_answer(uid, *given, **more):
+            if uid == "u-new" and not failed:
+                failed.append(uid)
+                raise Transient("ApiServerUnreachable", "no answer")
+            return await load(uid, *given, **more)
+
+        store.load = no_answer
+        await rounds(operator, 12)
+        assert failed
+        assert not cancelled(operator)
 
     async def test_the_later_run_goes_on(self, holds, brokers):
         """It keeps its copies, and ends."""
