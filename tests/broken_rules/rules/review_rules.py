@@ -12,22 +12,15 @@ REVIEW_RULES = (
         ("tests/unit/reconcile/test_engine_later_runs.py::test_one_that_may_go_on_by_now",),
     ),
     BrokenRule(
-        "nothing-back-while-runs-are-loaded",
-        "After a start, nothing is cancelled before all runs are loaded.",
-        "reconcile/decide/judging.py",
-        "if inputs.loading and goes_back",
-        "if False",
-        (
-            "tests/unit/reconcile/test_engine_later_runs.py::TestRunThatGaveWay::test_a_record_of_the_later_run_cannot_be_read_at_once",
-        ),
-    ),
-    BrokenRule(
         "former-settings-forgotten",
         "Once the settings of a KafkaConnection have led to its cluster, former ones end no work there.",
         "reconcile/claim_checks.py",
         "if own is not None and connection.unfinished == cluster_id:",
         "if False:",
-        ("tests/unit/reconcile/test_supervisor_created_again.py::TestDeletedAgain",),
+        (
+            "tests/unit/reconcile/test_supervisor_created_again.py::TestDeletedAgain::test_after_it_was_created_with_another_address",
+            "tests/unit/reconcile/test_supervisor_created_again.py::TestDeletedAgain::test_after_it_could_not_be_read",
+        ),
     ),
     BrokenRule(
         "unread-connection-keeps-rates",

@@ -5,7 +5,6 @@ from tests.fakes.configs_in_memory import Configs
 from tests.fakes.kafka_in_memory import KafkaInMemory
 from tests.unit.reconcile.renamed_resources import Renamed
 
-from kafka_rebalance.errors import Transient
 from kafka_rebalance.reconcile.decide.direction import at_rest
 
 OLD, NEW, ALL = {1, 2, 3}, {4, 5, 6}, set(range(1, 7))
@@ -72,24 +71,6 @@ class TestRunThatGaveWay:
         await rounds(operator, 8)
         assert not cancelled(operator)
         assert len(operator.kafka.flying) >= 5
-
-    @pytest.mark.parametrize("unread", ["runs", "plans", "origins"])
-    async def test_a_record_of_the_later_run_cannot_be_read_at_once(self, holds, brokers, unread):
-        operator = await gives_way(holds, brokers)
-        operator.restart()
-        store = getattr(operator.engine._rounds._lifecycle._stores, unread)
-        load, failed = store.load, []
-
-        async def no_answer(uid, *given, **more):
-            if uid == "u-new" and not failed:
-                failed.append(uid)
-                raise Transient("ApiServerUnreachable", "no answer")
-            return await load(uid, *given, **more)
-
-        store.load = no_answer
-        await rounds(operator, 12)
-        assert failed
-        assert not cancelled(operator)
 
     async def test_the_later_run_goes_on(self, holds, brokers):
         """It keeps its copies, and ends."""

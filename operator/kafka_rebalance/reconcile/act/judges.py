@@ -13,7 +13,6 @@ from kafka_rebalance.execution.partition_status import Direction
 from kafka_rebalance.model.bulk import LARGE, kept_for_long
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs, partitions_to_judge
-from kafka_rebalance.reconcile.decide.later_runs import not_loaded
 from kafka_rebalance.reconcile.decide.log_dir_decisions import with_log_dirs_judged
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of
 from kafka_rebalance.reconcile.observe.observer import Look, Observer
@@ -28,8 +27,6 @@ MANY = 1_000
 """The number of partitions from which they are judged in a thread: some 30 ms."""
 _MANY_IN_DIRS = 100
 """Of replicas in log dirs. With 100 log dirs of a broker that have little room, 100 of them take some 30 ms."""
-_LOADING_SECONDS = 60.0
-"""How long after the start a run waits with nulls, and with calls that lead back, until all other runs are loaded."""
 
 
 class Judges:
@@ -43,8 +40,6 @@ class Judges:
         self._rebalances = rebalances
         self._clock = clock
         self._opened: Collection[Rebalance] = ()
-        self._loaded_by: float | None = None
-        self._loading = False
         self._desired: Mapping[str, Desired] = {}
 
     def begin_round(self) -> None:
@@ -53,9 +48,7 @@ class Judges:
         Thousands may have none, and are not gone through for each run. An edit has woken the engine, so the next round
         begins at once. Deletions and freezes are not part of this: they hold back calls as soon as they are known.
         """
-        self._opened, now = opened_of(self._rebalances), self._clock.monotonic()
-        self._loaded_by = now + _LOADING_SECONDS if self._loaded_by is None else self._loaded_by
-        self._loading = now < self._loaded_by and any(map(not_loaded, self._rebalances.values()))
+        self._opened = opened_of(self._rebalances)
         self._desired = {rebalance.uid: rebalance.desired for rebalance in self._opened}
 
     async def turn(self, rebalance: Rebalance, direction: Direction | None) -> None:
@@ -119,8 +112,7 @@ class Judges:
         restarting = self._observer.members.away(desired.spec.execution.broker_settle_seconds)
         others = [r for r in self._opened if r is not rebalance and is_served(r, self._rebalances)]
         ahead = ahead_of(rebalance, others)
-        seen, loading = look.observation, self._loading
-        inputs = judge_inputs(rebalance, run, direction, seen, restarting, ahead, others, loading=loading)
+        inputs = judge_inputs(rebalance, run, direction, look.observation, restarting, ahead, others)
         return replace(inputs, parallel_replicas=desired.limits.parallel_replicas)
 
 

@@ -82,8 +82,6 @@ def judge_inputs(
     restarting: frozenset[BrokerId],
     ahead: Iterable[RebalanceView] = (),
     others: Collection[RebalanceView] = (),
-    *,
-    loading: bool = False,
 ) -> JudgeInputs:
     """The inputs of the statuses of the run, in addition to its partitions.
 
@@ -109,7 +107,6 @@ def judge_inputs(
         rests=rebalance.rests,
         left_to_others=_left_to_others(rebalance, others),
         later_runs=moved_by_later_runs(rebalance, run, others, seen),
-        loading=loading,
     )
 
 
@@ -162,7 +159,6 @@ def judge_again(
     again = partitions_to_judge(before, inputs, changes)
     if again is None:
         plain = not (inputs.left_to_others or inputs.later_runs or inputs.keep or inputs.ahead or inputs.rests)
-        plain = plain and not inputs.loading
         status_of = alike.status_of if plain else partial(_status_of, known=known, inputs=inputs, alike=alike)
         found = {move.tp: status_of(move) for move in run.moves}
         statuses, tally, ready = Statuses.of(found, paused=inputs.paused), None, None
@@ -213,10 +209,6 @@ def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs, ali
         found = replace(found, pausable=True, to_rest=None)
     if other is not None and inputs.paused:
         found = found.under_pause()
-    goes_back = found.cancel or inputs.direction is not Direction.FORWARD
-    if inputs.loading and goes_back and found.phase is MovePhase.READY:
-        message = "the runs of other rebalances are not loaded yet, and one of them may move it"
-        return PartitionStatus(MovePhase.WAITING, Reason.PAUSED, message, step=found.step, started=found.started)
     if move.tp in inputs.later_runs and found.phase is MovePhase.READY:
         return PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, "a rebalance that began later moves it")
     if other is None or found.phase not in {MovePhase.IN_FLIGHT, MovePhase.READY}:

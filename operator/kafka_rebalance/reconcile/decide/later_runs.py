@@ -25,10 +25,10 @@ def moved_by_later_runs(
     """By partition in motion, the uid of the run that began after ``run`` and has an origin of it on record.
 
     When that one began to move the partition, this one was at rest there. They are found at the first judgement since
-    the start for which the other runs were loaded, and stay until they are at rest: from then on the queue is known.
+    the start, and stay until they are at rest: from then on the queue is known.
     """
     started, inputs = _started_at(rebalance), rebalance.assessment.judgement.inputs
-    before = inputs.later_runs if inputs is not None and not inputs.loading else None
+    before = inputs.later_runs if inputs is not None else None
     first = before is None and not rebalance.assessment.judged_before
     if started is None or not (first or before):
         return NOTHING
@@ -40,12 +40,6 @@ def moved_by_later_runs(
         common = [tp for tp, of in before.items() if of == uid] if before else run.partitions & other.own_origins.keys()
         found |= {tp: uid for tp in common if tp not in skipped and _in_motion(other, tp, seen)}
     return found
-
-
-def not_loaded(rebalance: RebalanceView) -> bool:
-    """Whether it is not known yet what the rebalance moves."""
-    record = rebalance.record
-    return not record.was_read or (record.open_run is not None and record.loaded_run is None)
 
 
 def left_to_later_runs(rebalance: RebalanceView) -> AbstractSet[TopicPartition]:

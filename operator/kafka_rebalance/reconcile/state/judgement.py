@@ -157,7 +157,6 @@ class JudgeInputs:
     leave alone; the others of their plans are theirs.
     ``left_to_others``: the statuses of skipped partitions that other rebalances move now; these do not change.
     ``later_runs``: by partition that was in motion at the first judgement, whose it is (``decide.later_runs``).
-    ``loading``: the process has just started, and what other rebalances move is not known yet.
     ``origins`` are not compared: a partition whose origin was recorded is read again after its call. ``rests``: there
     are none, because what moves is moved by others, and a pause holds everything back.
     """
@@ -175,7 +174,6 @@ class JudgeInputs:
     ahead: tuple[tuple[str, LoadedRun, Collection[TopicPartition]], ...] = ()
     left_to_others: Mapping[TopicPartition, PartitionStatus] = field(default_factory=dict)
     later_runs: Mapping[TopicPartition, str] = field(default_factory=dict)
-    loading: bool = False
     origins: Mapping[TopicPartition, Origin] = field(default_factory=dict, compare=False)
     rests: bool = False
 
@@ -185,9 +183,7 @@ class JudgeInputs:
         A pause alone changes no judgement, except where others go first. A broker concerns the partitions that the run
         may have put there: what is elsewhere was put there by others, whichever brokers are live.
         """
-        mine, theirs = (
-            (i.run, i.direction, i.parallel_replicas, i.keep, i.ahead, i.rests, i.loading) for i in (self, before)
-        )
+        mine, theirs = ((i.run, i.direction, i.parallel_replicas, i.keep, i.ahead, i.rests) for i in (self, before))
         if mine != theirs or (self.ahead and self.paused is not before.paused):
             return None
         brokers = (self.brokers.keys() ^ before.brokers.keys()) | (self.restarting ^ before.restarting)

@@ -240,7 +240,6 @@ class TestJudgeAgain:
             "ahead": (("kafka/other", rebalance("other").record.loaded_run, ()),),
             "left_to_others": {tp(0): PartitionStatus(MovePhase.SKIPPED)},
             "later_runs": {tp(0): "other"},
-            "loading": True,
             "rests": True,
         }
         assert others.keys() == {field.name for field in fields(JudgeInputs) if field.compare}
