@@ -1,6 +1,7 @@
 """Checks that end an attempt to connect because its connection has changed, or may not lead to another cluster.
 
-They do not depend on the owner of the cluster, and read and write nothing.
+They do not depend on the owner of the cluster, and read and write nothing. And what such an attempt leaves behind in
+memory when it has succeeded.
 """
 
 from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION, KafkaConnection

@@ -20,8 +20,7 @@ from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep
-from kafka_rebalance.reconcile.decide.later_runs import left_to_later_runs, moved_by_later_runs
-from kafka_rebalance.reconcile.decide.queue_places import left_alone
+from kafka_rebalance.reconcile.decide.later_runs import moved_by_later_runs, open_to_others
 from kafka_rebalance.reconcile.observe.observer import Changes
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.judgement import JudgeInputs, Judgement, Statuses
@@ -99,7 +98,7 @@ def judge_inputs(
         unread=frozenset(seen.unread) & run.topics if seen.unread else frozenset(),
         keep=copies_to_keep(rebalance),
         ahead=tuple(
-            (other.desired.name, other.record.loaded_run, left_alone(other) | left_to_later_runs(other))
+            (other.desired.name, other.record.loaded_run, open_to_others(other))
             for other in ahead
             if other.record.loaded_run is not None
         ),

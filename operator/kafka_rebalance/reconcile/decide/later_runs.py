@@ -42,10 +42,10 @@ def moved_by_later_runs(
     return found
 
 
-def left_to_later_runs(rebalance: RebalanceView) -> AbstractSet[TopicPartition]:
-    """The partitions that the run leaves to those that began later, until they are at rest."""
+def open_to_others(rebalance: RebalanceView) -> AbstractSet[TopicPartition]:
+    """The partitions that others may move in the turn of the run: skipped, or left to a run that began later."""
     inputs = rebalance.assessment.judgement.inputs
-    return inputs.later_runs.keys() if inputs is not None else NOTHING.keys()
+    return left_alone(rebalance).union(inputs.later_runs if inputs is not None else NOTHING)
 
 
 def _started_at(rebalance: RebalanceView) -> datetime | None:

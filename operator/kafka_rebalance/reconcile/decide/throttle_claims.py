@@ -19,8 +19,8 @@ from kafka_rebalance.execution.reassignment_throttle import (
 )
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
 from kafka_rebalance.reconcile.decide.judging import partitions_to_read
-from kafka_rebalance.reconcile.decide.later_runs import left_to_later_runs
-from kafka_rebalance.reconcile.decide.queue_places import ahead_of, left_alone
+from kafka_rebalance.reconcile.decide.later_runs import open_to_others
+from kafka_rebalance.reconcile.decide.queue_places import ahead_of
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 
@@ -116,7 +116,7 @@ def claims_of(
             mine -= theirs
         for other in ahead_of(rebalance, rebalances):
             of_other = other.record.loaded_run.partitions if other.record.loaded_run is not None else ()
-            left = left_alone(other) | left_to_later_runs(other)
+            left = open_to_others(other)
             mine = {tp for tp in mine if tp not in of_other or tp in left}
         states = [(tp, cluster.partitions[tp]) for tp in sorted(mine) if tp in cluster.partitions]
         # A plan without copies names no brokers. If others move one of its partitions, a step may copy all the same.
