@@ -360,8 +360,8 @@ class Rounds:
                 return  # the statuses belong to an outdated request or to a rest: the next round judges again
             if not (finished := rebalance.assessment.finished):
                 self._closing.wait_anew(rebalance)
-            if restored := self.throttle.restored(rebalance, info):
-                await self._lifecycle.record_rest(rebalance, cluster.partitions)
+            restored = self.throttle.restored(rebalance, info)
+            await self._lifecycle.record_rest(rebalance, cluster.partitions, unthrottled=restored)
             if self._drained.may_be_filled_late(rebalance, self.rebalances.values()):
                 return
             if rebalance.uid in self._heirs and rebalance.record.moves:

@@ -87,7 +87,7 @@ REST_RULES = (
     BrokenRule(
         "rest-ends-without-a-failed-attempt",
         "What could not be struck off the record at the end of a rest is struck off before the run sends anything.",
-        "reconcile/act/lifecycle.py",
+        "reconcile/act/run_records.py",
         "        await self._stores.origins.give_up(rebalance.uid, before.run_id, theirs)\n",
         "        if theirs:\n            await self._stores.origins.give_up(rebalance.uid, before.run_id, theirs)\n",
         ("tests/unit/reconcile/test_supervisor_rest_unwritten.py::test_it_is_written_before_the_run_goes_on",),
@@ -95,7 +95,7 @@ REST_RULES = (
     BrokenRule(
         "struck-off-in-memory-first",
         "What others move when a rest ends is struck off in memory even if the record cannot be written.",
-        "reconcile/act/lifecycle.py",
+        "reconcile/act/run_records.py",
         "            rebalance.record = replace(rebalance.record, origins=without(rebalance.record.origins, theirs))\n",
         "            pass\n",
         ("tests/unit/reconcile/test_supervisor_rest_unwritten.py::test_what_others_have_moved_is_not_the_runs",),

@@ -13,11 +13,10 @@ from kafka_rebalance.api.v1alpha1 import REBALANCES
 from kafka_rebalance.errors import Permanent, RebalanceError, Refused, Transient
 from kafka_rebalance.kube.api_errors import Conflict
 from kafka_rebalance.model.run import Origin, Run, RunOutcome
-from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
+from kafka_rebalance.model.topology import BrokerId, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.backoff import lengthen
 from kafka_rebalance.reconcile.act.run_records import RunRecords
-from kafka_rebalance.reconcile.decide.arrival_proof import has_come_to_rest
 from kafka_rebalance.reconcile.decide.direction import direction_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.replanning import already_done, undo_ordered
@@ -26,14 +25,13 @@ from kafka_rebalance.reconcile.decide.teardown import expired, lets_go
 from kafka_rebalance.reconcile.report.progress_tracking import expected_rates
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
-from kafka_rebalance.reconcile.state.record import end_of_run, opened_run_of, without
+from kafka_rebalance.reconcile.state.record import end_of_run, opened_run_of
 
 log = logging.getLogger(__name__)
 
 _TERMINATING_SECONDS = 5.0
 _HEIR_SECONDS = 60.0
 """How long a run that is let go waits for its plan, if the API server does not deliver it."""
-_START = "record the start"
 _DAMAGED = {Reason.STORED_PLAN_MISSING, Reason.STORED_STATE_CORRUPT}
 
 
@@ -106,54 +104,6 @@ class Lifecycle(RunRecords):
             rebalance.memory = replace(rebalance.memory, problem=None)
         return ended
 
-    def no_start(self, rebalance: Rebalance) -> None:
-        """Nothing is to be sent now, so no start has to be recorded."""
-        self.nothing_to_do(rebalance, _START)
-
-    async def record_start(self, rebalance: Rebalance) -> bool:
-        """Before anything is sent, record that the run starts.
-
-        False: it could not be recorded, or the run still rests: send nothing yet. Earlier moves were made by others and
-        are not ours to undo. The last success stays: all may be held back.
-        """
-        before = rebalance.record.run
-        if before is None or before.started_at is not None:
-            self.no_start(rebalance)
-            return not rebalance.rests
-        run = replace(before, started_at=self._clock.now())
-        async with self.problems_of(rebalance, _START):
-            # Store an empty record, so that an undo can distinguish it from a record that is gone. An earlier version
-            # recorded origins when it planned: others may have moved the partitions since.
-            origins = await self._stores.origins.replace(rebalance.uid, run.run_id, ())
-            rebalance.record = replace(rebalance.record, origins=origins)
-            self._in_doubt(rebalance)
-            await self._stores.runs.save(run)
-            rebalance.record = replace(rebalance.record, run=run, was_read=True)
-        return rebalance.record.run is run
-
-    async def record_rest(self, rebalance: Rebalance, partitions: Mapping[TopicPartition, PartitionState]) -> None:
-        """Record that the run has ``rested``, if it has by this reading. Its throttle is removed."""
-        before, now = rebalance.record.open_run, self._clock.monotonic()
-        if before is not None and has_come_to_rest(rebalance, partitions, now):
-            await self._save(rebalance, replace(before, rested=True))
-
-    async def end_rest(self, rebalance: Rebalance, theirs: Mapping[Origin, Origin | None]) -> None:
-        """Strike ``theirs`` off the record, as ``OriginStore.give_up`` does, then record that the run does not rest.
-
-        What an earlier call could not strike off is struck off first, even if others do not move it any more.
-        """
-        if (before := rebalance.record.run) is None:
-            return
-        if theirs:
-            rebalance.record = replace(rebalance.record, origins=without(rebalance.record.origins, theirs))
-        await self._stores.origins.give_up(rebalance.uid, before.run_id, theirs)
-        await self._save(rebalance, replace(before, rested=False))
-
-    async def _save(self, rebalance: Rebalance, run: Run) -> None:
-        self._in_doubt(rebalance)
-        await self._stores.runs.save(run)
-        rebalance.record = replace(rebalance.record, run=run, was_read=True)
-
     async def close(
         self,
         rebalance: Rebalance,
@@ -172,6 +122,7 @@ class Lifecycle(RunRecords):
         at = await end_of_run(self._stores, successor, self._clock.now())
         kept = tuple(b for b in run.cordoned if b not in uncordoned)
         closed = replace(run, closed_at=at, outcome=outcome, successor=successor, disk_peak=disk_peak, cordoned=kept)
+        closed = replace(closed, place_given_up=False)
         closed = replace(closed, last_success=None) if rebalance.record.may_have_sent else closed
         self._in_doubt(rebalance)
         await self._stores.runs.save(closed)
@@ -287,7 +238,7 @@ class Lifecycle(RunRecords):
         if not origins or not sent.started:
             message = f"the run with plan {sent.plan_hash} has sent no step: what moved was moved by others"
             raise Refused(Reason.NOTHING_TO_UNDO, message)
-        run = replace(sent, closed_at=None, outcome=None, undo=True)
+        run = replace(sent, closed_at=None, outcome=None, undo=True, place_given_up=True)
         run = replace(run, planning_hash=before.planning_hash, cordoned=before.cordoned)
         self._held.refuse(rebalance.uid)
         opened = await self._loaded(run)

@@ -12,14 +12,15 @@ from dataclasses import replace
 
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError, Refused
-from kafka_rebalance.model.run import Run
-from kafka_rebalance.model.topology import BrokerId, TopicPartition
+from kafka_rebalance.model.run import Origin, Run
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.handed_over_runs import HandedOverRuns
 from kafka_rebalance.reconcile.act.problems import Problems
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.decide.arrival_proof import HUNG_SECONDS, late_call_possible, may_hang
+from kafka_rebalance.reconcile.decide.arrival_proof import HUNG_SECONDS, has_come_to_rest, late_call_possible, may_hang
 from kafka_rebalance.reconcile.decide.cluster_ownership import owner_of
+from kafka_rebalance.reconcile.decide.given_up_places import gives_up_place
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
 from kafka_rebalance.reconcile.decide.run_once import restored_run
 from kafka_rebalance.reconcile.decide.teardown import uncounted_successors
@@ -27,9 +28,11 @@ from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
 from kafka_rebalance.reconcile.state.held_plans import HeldPlans
 from kafka_rebalance.reconcile.state.memory import Planned
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
-from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, load_open_run
+from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, load_open_run, without
 
 log = logging.getLogger(__name__)
+
+_START, _PLACE = "record the start", "record the place"
 
 
 class RunRecords(Problems):
@@ -129,6 +132,73 @@ class RunRecords(Problems):
                 f"{run.cluster_id}: delete the resource, and create one with a connection to that cluster",
             )
         return await load_open_run(self._stores, run)
+
+    def no_start(self, rebalance: Rebalance) -> None:
+        """Nothing is to be sent now, so no start has to be recorded."""
+        self.nothing_to_do(rebalance, _START)
+
+    async def record_start(self, rebalance: Rebalance) -> bool:
+        """Before anything is sent, record that the run starts.
+
+        The same if it has given up its place in the queue: from now on it may be the run that moves its partitions.
+        False: it could not be recorded, or the run still rests: send nothing yet. Earlier moves were made by others and
+        are not ours to undo. The last success stays: all may be held back.
+        """
+        before = rebalance.record.run
+        if before is None or (before.started_at is not None and not before.place_given_up):
+            self.no_start(rebalance)
+            return not rebalance.rests
+        if before.started_at is not None:
+            return not rebalance.rests and await self._record_place(rebalance, before, _START, given_up=False)
+        run = replace(before, started_at=self._clock.now())
+        async with self.problems_of(rebalance, _START):
+            # Store an empty record, so that an undo can distinguish it from a record that is gone. An earlier version
+            # recorded origins when it planned: others may have moved the partitions since.
+            origins = await self._stores.origins.replace(rebalance.uid, run.run_id, ())
+            rebalance.record = replace(rebalance.record, origins=origins)
+            self._in_doubt(rebalance)
+            await self._stores.runs.save(run)
+            rebalance.record = replace(rebalance.record, run=run, was_read=True)
+        return rebalance.record.run is run
+
+    async def record_rest(
+        self, rebalance: Rebalance, partitions: Mapping[TopicPartition, PartitionState], *, unthrottled: bool
+    ) -> None:
+        """Record that the run has ``rested``, or has given up its place in the queue, if it has by this reading.
+
+        ``unthrottled``: its throttle is removed; before that, it does not rest. The place is on record before others
+        have it.
+        """
+        before, now = rebalance.record.open_run, self._clock.monotonic()
+        if before is not None and unthrottled and has_come_to_rest(rebalance, partitions, now):
+            await self._save(rebalance, replace(before, rested=True))
+        elif before is not None and gives_up_place(rebalance, partitions, now):
+            await self._record_place(rebalance, before, _PLACE, given_up=True)
+        else:
+            self.nothing_to_do(rebalance, _PLACE)
+
+    async def _record_place(self, rebalance: Rebalance, before: Run, stage: str, *, given_up: bool) -> bool:
+        run = replace(before, place_given_up=given_up)
+        async with self.problems_of(rebalance, stage):
+            await self._save(rebalance, run)
+        return rebalance.record.run is run
+
+    async def end_rest(self, rebalance: Rebalance, theirs: Mapping[Origin, Origin | None]) -> None:
+        """Strike ``theirs`` off the record, as ``OriginStore.give_up`` does, then record that the run does not rest.
+
+        What an earlier call could not strike off is struck off first, even if others do not move it any more.
+        """
+        if (before := rebalance.record.run) is None:
+            return
+        if theirs:
+            rebalance.record = replace(rebalance.record, origins=without(rebalance.record.origins, theirs))
+        await self._stores.origins.give_up(rebalance.uid, before.run_id, theirs)
+        await self._save(rebalance, replace(before, rested=False, place_given_up=True))
+
+    async def _save(self, rebalance: Rebalance, run: Run) -> None:
+        self._in_doubt(rebalance)
+        await self._stores.runs.save(run)
+        rebalance.record = replace(rebalance.record, run=run, was_read=True)
 
     def set_direction(self, rebalance: Rebalance, *, back: bool) -> None:
         """Set the moves of the open run: those of the plan, or during a rollback those with a call.

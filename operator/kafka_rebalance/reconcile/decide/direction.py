@@ -56,9 +56,12 @@ def copies_to_keep(rebalance: RebalanceView) -> CopiesToKeep:
 
 
 def at_rest(rebalance: RebalanceView) -> bool:
-    """Whether nothing of ours was in flight or above its replication factor when the cluster was last read."""
+    """Whether nothing of ours was in flight or above its replication factor when the cluster was last read.
+
+    If the run has given up its place in the queue, what moves since then is of others.
+    """
     assessment, run = rebalance.assessment, rebalance.record.open_run
-    if run is not None and run.started_at is None and rebalance.memory.planning is None:
+    if run is not None and (run.started_at is None or run.place_given_up) and rebalance.memory.planning is None:
         return True
     progress = assessment.advance.progress
     if rebalance.memory.planning is not None or progress is None:

@@ -137,7 +137,9 @@ def _claimant(
     nothing = frozenset[TopicPartition]()
     partitions = record.loaded_run.partitions if record.loaded_run is not None else nothing
     moving = record.loaded_run is not None and (not _waits_to_replan(rebalance) or statuses.copying)
-    gives_up_place = moving and _gives_up_place(rebalance)
+    gives_up_place = moving and held_back(rebalance)
+    # Others may have begun since. Without the places that it had before a start, it would come first.
+    holds = moving and not gives_up_place and not rebalance.place_given_up
     return Claimant(
         key=desired.uid,
         name=desired.name,
@@ -145,7 +147,7 @@ def _claimant(
         priority=desired.spec.priority,
         since=queue.asked_since or _EPOCH,
         tearing_down=desired.deleting,
-        holds=planning or (moving and not gives_up_place),
+        holds=planning or holds,
         at_rest=not planning and (not moving or at_rest(rebalance)),
         asks=(_ends(rebalance) or not rebalance.memory.blocked(now)) and not gives_up_place,
         unanswered=record.loaded_run is not None and late_call_possible(rebalance, now),
@@ -170,7 +172,7 @@ def _waits_to_replan(rebalance: RebalanceView) -> bool:
     return replanning is not None and replanning.ready and rebalance.may_begin
 
 
-def _gives_up_place(rebalance: RebalanceView) -> bool:
+def held_back(rebalance: RebalanceView) -> bool:
     """Whether its own resource holds it back, so that the place in the queue is of no use to it."""
     assessment = rebalance.assessment
     if assessment.teardown.barrier is not None:

@@ -18,8 +18,8 @@ from kafka_rebalance.execution.reassignment_throttle import (
     united,
 )
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
+from kafka_rebalance.reconcile.decide.given_up_places import open_to_others
 from kafka_rebalance.reconcile.decide.judging import partitions_to_read
-from kafka_rebalance.reconcile.decide.later_runs import open_to_others
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of
 from kafka_rebalance.reconcile.state.desired import Desired
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView

@@ -201,7 +201,6 @@ class Assessment:
     ``log_dirs``: the replicas that move between log dirs; ``dir_full``: those held back only by a full log dir.
     ``leaving``: the brokers that rebalances of the cluster empty, one mapping for all of them.
     ``full_successor``: would continue instead of a rollback, but has taken over as many runs as it may.
-    ``judged_before``: a run of the rebalance was judged, before this one.
     """
 
     run: LoadedRun | None = None
@@ -212,7 +211,6 @@ class Assessment:
     teardown: Teardown = Teardown()
     step_block: StepBlock | None = None
     judgement: Judgement = field(default_factory=Judgement)
-    judged_before: bool = False
     sent: frozenset[TopicPartition] = frozenset()
     no_room: Mapping[TopicPartition, BrokerId] = field(default_factory=dict)
     list_full: frozenset[TopicPartition] = frozenset()
@@ -247,8 +245,7 @@ class Assessment:
             return self
         teardown = replace(self.teardown, barrier=None)
         none = frozenset[TopicPartition]()
-        judged = self.judged_before or self.judgement.inputs is not None
-        kept = replace(self, run=run, replanning=None, teardown=teardown, step_block=None, judged_before=judged)
+        kept = replace(self, run=run, replanning=None, teardown=teardown, step_block=None)
         kept = replace(kept, sent=none, list_full=none, doubted=none, refused=None)
         if run is not None:
             kept = replace(kept, log_dirs=LogDirStatuses(), dir_full=frozenset())

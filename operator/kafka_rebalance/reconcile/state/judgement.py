@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -156,7 +157,9 @@ class JudgeInputs:
     out of the key. ``ahead``: names and runs of the rebalances whose turn it is, with the partitions that they
     leave alone; the others of their plans are theirs.
     ``left_to_others``: the statuses of skipped partitions that other rebalances move now; these do not change.
-    ``later_runs``: by partition that was in motion at the first judgement, whose it is (``decide.later_runs``).
+    ``left_in_motion``: what others have begun to move, see ``decide.given_up_places``. ``place_given_up``: the run has
+    sent nothing since others may move its partitions; what is in flight is theirs, and a pause holds everything back.
+    ``undecided``: it waits for a decision too, and sends nothing.
     ``origins`` are not compared: a partition whose origin was recorded is read again after its call. ``rests``: there
     are none, because what moves is moved by others, and a pause holds everything back.
     """
@@ -173,7 +176,9 @@ class JudgeInputs:
     keep: CopiesToKeep = CopiesToKeep()
     ahead: tuple[tuple[str, LoadedRun, Collection[TopicPartition]], ...] = ()
     left_to_others: Mapping[TopicPartition, PartitionStatus] = field(default_factory=dict)
-    later_runs: Mapping[TopicPartition, str] = field(default_factory=dict)
+    left_in_motion: AbstractSet[TopicPartition] = frozenset()
+    place_given_up: bool = False
+    undecided: bool = False
     origins: Mapping[TopicPartition, Origin] = field(default_factory=dict, compare=False)
     rests: bool = False
 
@@ -183,7 +188,7 @@ class JudgeInputs:
         A pause alone changes no judgement, except where others go first. A broker concerns the partitions that the run
         may have put there: what is elsewhere was put there by others, whichever brokers are live.
         """
-        mine, theirs = ((i.run, i.direction, i.parallel_replicas, i.keep, i.ahead, i.rests) for i in (self, before))
+        mine, theirs = self._of_all, before._of_all
         if mine != theirs or (self.ahead and self.paused is not before.paused):
             return None
         brokers = (self.brokers.keys() ^ before.brokers.keys()) | (self.restarting ^ before.restarting)
@@ -192,8 +197,14 @@ class JudgeInputs:
         topics |= self.unread ^ before.unread
         found = self.run.concerned(brokers, topics) if brokers or topics else ()
         left = {tp for tp, _ in self.left_to_others.items() ^ before.left_to_others.items()}
-        left |= {tp for tp, _ in self.later_runs.items() ^ before.later_runs.items()}
+        left |= self.left_in_motion ^ before.left_in_motion
         return left.union(found) if left else found
+
+    @property
+    def _of_all(self) -> tuple[object, ...]:
+        """What may concern every partition."""
+        waits = self.place_given_up, self.undecided
+        return self.run, self.direction, self.parallel_replicas, self.keep, self.ahead, self.rests, *waits
 
 
 @dataclass(frozen=True, slots=True)

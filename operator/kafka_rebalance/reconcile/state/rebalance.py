@@ -66,6 +66,10 @@ class RebalanceView(Protocol):
         """Whether the open run is at rest because its connection was refused: whatever moves is moved by others."""
 
     @property
+    def place_given_up(self) -> bool:
+        """Whether the open run has let others move its partitions first, and has sent nothing since."""
+
+    @property
     def rest_ends(self) -> bool:
         """Whether the run may go on after its rest. First, what others move now is struck off its record."""
 
@@ -115,6 +119,11 @@ class Rebalance:
     def rests(self) -> bool:
         """Whether the open run is at rest because its connection was refused: whatever moves is moved by others."""
         return self.record.run is not None and self.record.run.rested
+
+    @property
+    def place_given_up(self) -> bool:
+        """Whether the open run has let others move its partitions first, and has sent nothing since."""
+        return self.record.run is not None and self.record.run.place_given_up
 
     @property
     def rest_ends(self) -> bool:

@@ -239,7 +239,9 @@ class TestJudgeAgain:
             "keep": CopiesToKeep(every=True),
             "ahead": (("kafka/other", rebalance("other").record.loaded_run, ()),),
             "left_to_others": {tp(0): PartitionStatus(MovePhase.SKIPPED)},
-            "later_runs": {tp(0): "other"},
+            "left_in_motion": frozenset({tp(0)}),
+            "place_given_up": True,
+            "undecided": True,
             "rests": True,
         }
         assert others.keys() == {field.name for field in fields(JudgeInputs) if field.compare}

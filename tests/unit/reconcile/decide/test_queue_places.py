@@ -21,7 +21,7 @@ from kafka_rebalance.reconcile.decide.direction import at_rest, direction_of
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, place_requests
 from kafka_rebalance.reconcile.decide.replanning import replanning_for_spec, undo_ordered, wants_plan
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
-from kafka_rebalance.reconcile.state.assessment import Replanning, RollbackBarrier, StepBlock
+from kafka_rebalance.reconcile.state.assessment import QueuePlace, Replanning, RollbackBarrier, StepBlock
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
 from kafka_rebalance.reconcile.state.selection import select
@@ -119,6 +119,18 @@ class TestPlaces:
         places = lined_up(first, urgent)
         assert places["urgent"].runs
         assert places["first"].behind == "kafka/urgent"
+
+    @pytest.mark.parametrize("deleting", [False, True])
+    def test_one_that_has_given_up_its_place_waits_after_a_start(self, deleting):
+        """The places of the other process are not known. The one that may copy comes to rest first."""
+        first, second = running("first", deleting=deleting), running("second")
+        assert lined_up(first, second)["first"].runs
+        first.record = replace(first.record, run=replace(first.record.run, place_given_up=True))
+        for each in (first, second):
+            found(each, queue=QueuePlace())
+        places = lined_up(first, second)
+        assert not places["first"].runs
+        assert (places["second"].runs, places["second"].yields) == (not deleting, deleting)
 
     def test_one_that_cannot_be_planned_is_in_nobodys_way_until_it_is_tried_again(self):
         """Refused, and the next attempt is not due yet."""

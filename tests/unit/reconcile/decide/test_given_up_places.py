@@ -1,0 +1,141 @@
+"""When it is put on record that a run lets others move its partitions first, and what it leaves to them then."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from tests.fakes.counted_progress import measure
+from tests.fakes.found_by_rounds import found, recorded
+
+from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
+from kafka_rebalance.execution.queue_order import Place
+from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
+from kafka_rebalance.model.run import Origin, Run
+from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.decide.direction import at_rest
+from kafka_rebalance.reconcile.decide.given_up_places import gives_up_place, left_to_others, open_to_others
+from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs
+from kafka_rebalance.reconcile.observe.observer import Changes
+from kafka_rebalance.reconcile.state.assessment import QueuePlace, StepBlock
+from kafka_rebalance.reconcile.state.judgement import Statuses
+from kafka_rebalance.reconcile.state.rebalance import Rebalance
+from kafka_rebalance.reconcile.state.record import loaded_run_of
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+NOW = 10_000.0
+TP = TopicPartition("t", 0)
+LIVE = {BrokerId(b): Broker(BrokerId(b)) for b in (1, 2, 3, 4)}
+SUSPENDED = StepBlock(Reason.SUSPENDED, "spec.suspend is set", gives_up_place=True)
+QUEUED = StepBlock(Reason.QUEUED, "kafka/other goes first")
+WAITS = Place(runs=False, behind="kafka/other", position=1)
+RUNS = Place(runs=True)
+
+
+def rebalance(**run):
+    """Its run leads the partition from ``[1, 2]`` to ``[2, 3]``, and has its origin on record."""
+    metadata = {"name": "r", "namespace": "kafka", "uid": "u-1"}
+    mine = Rebalance.of({"metadata": metadata, "spec": {"kafka": {"bootstrapServers": "kafka:9092"}}})
+    plan = Plan((PlannedPartition(TP, replicas_of(1, 2), replicas_of(2, 3)),), Certificate(1, optimal=True))
+    origins = {TP: Origin(TP, "", replicas_of(1, 2), BrokerId(1))}
+    record = replace(Run("u-1", "kafka", "r", "c", "run", "h", plan.hash, NOON, started_at=NOON), **run)
+    return recorded(mine, run=record, loaded_run=loaded_run_of(record, plan, "ref", origins), origins=origins)
+
+
+def seen(*replicas, adding=(), removing=(), alive=LIVE):
+    ids = replicas_of(*replicas)
+    held = frozenset(ids) - frozenset(replicas_of(*adding))
+    state = PartitionState(TP, "", ids, held, ids[0], replicas_of(*adding), replicas_of(*removing))
+    return Observation(ClusterState("c", alive, {TP: state}), {"t": 1})
+
+
+AT_REST = seen(1, 2)
+COPYING = seen(2, 3, 1, adding=(3,))
+TO_A_DEAD_BROKER = seen(1, 2, 3, adding=(3,), alive={b: LIVE[b] for b in (1, 2, 4)})
+
+
+def judged(mine, now, direction=Direction.REVERT):
+    inputs = judge_inputs(mine, mine.record.loaded_run, direction, now, frozenset())
+    reading = mine.assessment.judgement.reading + 1
+    changes = Changes(frozenset({TP}), reading - 1, reading)
+    found(mine, judgement=judge_again(mine.assessment.judgement, inputs, now, changes, NOON))
+    statuses = mine.assessment.statuses.by_partition
+    return found(mine, progress=measure(mine.record.moves, statuses, now.cluster, {}, direction))
+
+
+def status(mine):
+    return mine.assessment.statuses.by_partition[TP]
+
+
+def waiting(now=AT_REST, block=QUEUED, place=WAITS, direction=Direction.FORWARD, **run):
+    return judged(found(rebalance(**run), step_block=block, queue=QueuePlace(place=place)), now, direction)
+
+
+class TestRecord:
+    """Whether it is to be recorded that the run has given up its place."""
+
+    def test_it_waits_for_another_one(self):
+        assert gives_up_place(waiting(), AT_REST.cluster.partitions, NOW)
+
+    def test_its_own_resource_holds_it_back(self):
+        assert gives_up_place(waiting(block=SUSPENDED, place=RUNS), AT_REST.cluster.partitions, NOW)
+
+    @pytest.mark.parametrize("place", [RUNS, None])
+    def test_not_in_its_turn(self, place):
+        assert not gives_up_place(waiting(place=place), AT_REST.cluster.partitions, NOW)
+
+    @pytest.mark.parametrize("run", [{"started_at": None}, {"rested": True}, {"place_given_up": True}])
+    def test_not_if_it_has_sent_nothing_or_it_is_recorded(self, run):
+        assert not gives_up_place(waiting(**run), AT_REST.cluster.partitions, NOW)
+
+    @pytest.mark.parametrize("direction", list(Direction))
+    def test_not_while_something_of_it_is_in_flight(self, direction):
+        assert not gives_up_place(waiting(COPYING, direction=direction), COPYING.cluster.partitions, NOW)
+
+    def test_not_while_what_is_in_flight_cannot_be_cancelled(self):
+        """Nothing of it is sent then, so it is at rest for the queue."""
+        mine = waiting()
+        stuck = PartitionStatus(MovePhase.WAITING, Reason.CANCEL_IMPOSSIBLE, started=True)
+        found(mine, judgement=replace(mine.assessment.judgement, statuses=Statuses.of({TP: stuck})))
+        assert not gives_up_place(mine, COPYING.cluster.partitions, NOW)
+
+    def test_not_while_a_call_may_be_executed_late(self):
+        mine = waiting()
+        mine.memory = replace(mine.memory, unanswered_at=NOW - 1)
+        assert not gives_up_place(mine, AT_REST.cluster.partitions, NOW)
+
+
+class TestLeft:
+    """What is in flight on its partitions while it has given up its place."""
+
+    def test_it_is_at_rest_whatever_moves(self):
+        assert at_rest(judged(rebalance(place_given_up=True), COPYING))
+        assert not at_rest(judged(rebalance(), COPYING))
+
+    def test_a_copy(self):
+        assert status(judged(rebalance(), COPYING)).cancel
+        left = status(judged(rebalance(place_given_up=True), COPYING))
+        assert (left.phase, left.reason, left.cancel) == (MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, False)
+
+    def test_not_a_copy_to_a_broker_that_is_gone(self):
+        """It never ends: in its turn, the run cancels it."""
+        assert status(judged(rebalance(place_given_up=True), TO_A_DEAD_BROKER)).cancel
+
+    @pytest.mark.parametrize("block", [SUSPENDED, None])
+    def test_during_a_pause_also_a_replica_above_the_replication_factor(self, block):
+        mine = judged(found(rebalance(place_given_up=True), step_block=block), seen(1, 2, 3), Direction.ROLLBACK)
+        assert status(mine).phase is (MovePhase.WAITING if block else MovePhase.READY)
+
+    def test_until_it_is_at_rest_when_the_run_has_sent_something(self):
+        mine = judged(rebalance(place_given_up=True), COPYING)
+        recorded(mine, run=replace(mine.record.run, place_given_up=False))
+        assert left_to_others(mine, COPYING) == {TP}
+        judged(mine, COPYING)
+        assert not status(mine).cancel
+        assert open_to_others(mine) == {TP}
+        judged(mine, AT_REST)
+        assert open_to_others(mine) == set()
+        assert status(judged(mine, COPYING)).cancel
+
+    def test_nothing_else(self):
+        assert left_to_others(judged(rebalance(), COPYING), COPYING) == set()

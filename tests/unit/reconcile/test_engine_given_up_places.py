@@ -1,0 +1,214 @@
+"""A run that has given up its place in the queue, after a restart: what others copy stays, and its own does not."""
+
+import pytest
+from tests.fakes.configs_in_memory import Configs
+from tests.fakes.kafka_in_memory import KafkaInMemory
+from tests.unit.reconcile.renamed_resources import Renamed
+
+from kafka_rebalance.api.v1alpha1 import REBALANCES, UNDO_ANNOTATION
+from kafka_rebalance.errors import Transient
+from kafka_rebalance.kube.store import OriginStore, PlanStore, RunStore
+from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.decide.direction import at_rest
+
+OLD, NEW, ALL = {1, 2, 3}, {4, 5, 6}, set(range(1, 7))
+NEW_ONE = REBALANCES, "other", "new"
+RATES = {"leaderRate": "10Mi", "followerRate": "10Mi"}
+FIRST = {"throttle": RATES, "brokers": {"include": [4, 5, 6]}, "execution": {"parallelPartitionCount": 1}}
+SECOND = {"throttle": RATES, "execution": {"parallelPartitionCount": 8, "maxUnhealthy": 100}}
+CHANGES = {"a broker less": {"decommission": [4]}, "others": {"include": [2, 3, 5, 6]}}
+
+
+def too_large(operator):
+    operator.edit(**FIRST, rollback={"maxData": "1"})
+    operator.delete()
+
+
+def suspended(operator):
+    operator.edit(**FIRST | {"execution": {"parallelPartitionCount": 1, "suspend": True}})
+
+
+def suspended_and_deleted(operator):
+    suspended(operator)
+    operator.delete()
+
+
+async def gives_way(holds, brokers):
+    """``r`` is at rest half-way, and ``new`` copies some of the same partitions."""
+    kafka = KafkaInMemory(ALL, t=[[1, 2, 3]] * 8)
+    operator = Renamed(kafka)
+    operator.apply(**FIRST)
+    await operator.until_true(lambda: sum(set(held) == NEW for held in kafka.lists("t")) >= 5)
+    holds(operator)
+    await operator.until("RollbackTooLarge", "Suspended", "RollingBack")
+    await operator.until_true(lambda: at_rest(operator.rebalance))
+    operator.apply_in("other", "new", **SECOND, brokers=CHANGES[brokers])
+    kafka.slow = ALL
+    await operator.until_true(lambda: len(kafka.flying) >= 5)
+    kafka.altered.clear()
+    return operator
+
+
+async def rounds(operator, count):
+    for _ in range(count):
+        await operator.round()
+        assert not unthrottled(operator.kafka)
+
+
+def unthrottled(kafka):
+    """The copies in flight that are in no list of throttled replicas."""
+    _, followers = Configs.lists(kafka, "t")
+    copies = {f"{tp.partition}:{broker}" for tp, state in kafka.states.items() for broker in state.adding}
+    return copies - set(followers or ())
+
+
+def cancelled(operator):
+    return [name for name, to in operator.kafka.altered if to is None]
+
+
+@pytest.mark.parametrize("brokers", CHANGES)
+@pytest.mark.parametrize("holds", [too_large, suspended, suspended_and_deleted])
+class TestRunThatGaveWay:
+    async def test_cancels_no_copy_of_the_other_run_after_a_restart(self, holds, brokers):
+        """Without the places of the queue, it would take them for copies of its own."""
+        operator = await gives_way(holds, brokers)
+        operator.restart()
+        await rounds(operator, 8)
+        assert not cancelled(operator)
+        assert len(operator.kafka.flying) >= 5
+
+    async def test_the_other_run_goes_on(self, holds, brokers):
+        """It keeps its copies, and ends."""
+        operator = await gives_way(holds, brokers)
+        operator.restart()
+        await rounds(operator, 3)
+        operator.kafka.arrive()
+        await rounds(operator, 60)
+        assert operator.state_of("new", "other") == "Succeeded"
+        assert not cancelled(operator)
+
+    @pytest.mark.parametrize("store", [RunStore, PlanStore, OriginStore])
+    async def test_a_record_of_the_other_run_cannot_be_read_at_once(self, holds, brokers, store, monkeypatch):
+        operator = await gives_way(holds, brokers)
+        operator.restart()
+        load, refused = store.load, []
+
+        async def not_at_once(self, uid, *about):
+            if uid == "u-new" and not refused:
+                refused.append(uid)
+                raise Transient(Reason.API_SERVER_UNREACHABLE, "no answer", 1.0)
+            return await load(self, uid, *about)
+
+        monkeypatch.setattr(store, "load", not_at_once)
+        await rounds(operator, 8)
+        assert refused
+        assert not cancelled(operator)
+
+    async def test_the_other_resource_joins_a_round_later(self, holds, brokers):
+        """For example because the client of its KafkaConnection connects later."""
+        operator = await gives_way(holds, brokers)
+        operator.restart()
+        late = operator.engine.rebalances.pop("u-new")
+        await operator.round()
+        operator.engine.rebalances["u-new"] = late
+        await rounds(operator, 8)
+        assert not cancelled(operator)
+
+
+@pytest.mark.parametrize("brokers", CHANGES)
+async def test_one_that_may_go_on_by_now(brokers):
+    """It is older, so that it comes first after a restart, before the copies of the other one have ended."""
+    operator = await gives_way(suspended, brokers)
+    operator.edit(**FIRST)
+    await rounds(operator, 2)
+    operator.restart()
+    await rounds(operator, 8)
+    assert not cancelled(operator)
+    operator.kafka.arrive()
+    await operator.until("Succeeded")
+
+
+@pytest.mark.parametrize("brokers", CHANGES)
+@pytest.mark.parametrize("holds", [too_large, suspended_and_deleted])
+async def test_replicas_above_the_replication_factor_are_left_to_the_other_run(holds, brokers):
+    """Its copies have arrived while the operator was down: the other run would drop them."""
+    operator = await gives_way(holds, brokers)
+    copied = {tp: state.adding for tp, state in operator.kafka.states.items() if state.adding}
+    operator.kafka.arrive()
+    operator.restart()
+    await rounds(operator, 8)
+    for tp, adding in copied.items():
+        assert set(adding) <= set(operator.kafka.states[tp].replicas)
+
+
+async def test_one_that_goes_on_before_the_other_resource_joins():
+    """It leaves what it finds in flight to the other one, and the throttle on it too."""
+    operator = await gives_way(suspended, "a broker less")
+    operator.edit(**FIRST)
+    operator.restart()
+    late = operator.engine.rebalances.pop("u-new")
+    await operator.until_true(lambda: operator.run is not None and not operator.run.place_given_up)
+    operator.engine.rebalances["u-new"] = late
+    await rounds(operator, 8)
+    assert not cancelled(operator)
+    operator.kafka.slow = set()
+    operator.kafka.arrive()
+    await operator.until_true(lambda: {operator.state, operator.state_of("new", "other")} == {"Succeeded"})
+    assert not cancelled(operator)
+
+
+async def test_the_copies_of_one_that_goes_on_are_its_own():
+    """It is deleted, and cancels them after a restart."""
+    operator = Renamed(KafkaInMemory(ALL, t=[[1, 2, 3]] * 8))
+    operator.apply(**FIRST)
+    await operator.until_true(lambda: sum(set(held) == NEW for held in operator.kafka.lists("t")) >= 5)
+    suspended(operator)
+    await operator.until_true(lambda: operator.run.place_given_up)
+    operator.kafka.slow = ALL
+    operator.edit(**FIRST)
+    await operator.until_true(lambda: operator.kafka.flying)
+    flying = len(operator.kafka.flying)
+    operator.restart()
+    operator.delete()
+    await operator.until_true(lambda: len(cancelled(operator)) == flying)
+
+
+@pytest.mark.parametrize("brokers", [{"include": [2, 3, 5, 6]}, {"include": [1, 2, 3, 5]}])
+async def test_turns_alternate(brokers):
+    """The run that began first has the second turn. The rollback of the other one waits for a decision."""
+    operator = Renamed(KafkaInMemory(ALL, t=[[1, 2, 3]] * 8))
+    operator.apply(**FIRST)
+    await operator.until_true(lambda: sum(set(held) == NEW for held in operator.kafka.lists("t")) >= 2)
+    suspended(operator)
+    await operator.until_true(lambda: operator.run.place_given_up)
+    second = SECOND | {"brokers": brokers, "rollback": {"maxData": "1"}}
+    operator.apply_in("other", "new", **second | {"execution": {"parallelPartitionCount": 2, "maxUnhealthy": 100}})
+    await operator.until_true(lambda: len(operator.engine.rebalances["u-new"].record.origins) >= 4)
+    operator.see(operator.kube.delete(*NEW_ONE, operator.clock.at.isoformat()))
+    await operator.until_true(lambda: operator.state_of("new", "other") == "RollbackTooLarge")
+    operator.kafka.slow = ALL
+    operator.edit(**FIRST | {"execution": {"parallelPartitionCount": 3, "maxUnhealthy": 100}})
+    await operator.until_true(lambda: len(operator.kafka.flying) >= 3)
+    operator.kafka.altered.clear()
+    operator.restart()
+    await rounds(operator, 8)
+    assert not cancelled(operator)
+    assert len(operator.kafka.flying) >= 3
+
+
+@pytest.mark.parametrize("brokers", CHANGES)
+async def test_an_undo_waits_for_its_place(brokers):
+    """It has been opened again, and another run copies its partitions."""
+    operator = Renamed(KafkaInMemory(ALL, t=[[1, 2, 3]] * 8))
+    operator.apply(**FIRST)
+    await operator.until("Succeeded")
+    operator.apply_in("other", "new", **SECOND, brokers=CHANGES[brokers])
+    operator.kafka.slow = ALL
+    await operator.until_true(lambda: len(operator.kafka.flying) >= 3)
+    operator.kafka.altered.clear()
+    operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
+    await operator.round()
+    assert operator.run.undo
+    operator.restart()
+    await rounds(operator, 8)
+    assert not cancelled(operator)
