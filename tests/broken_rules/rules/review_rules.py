@@ -40,7 +40,7 @@ REVIEW_RULES = (
         "    return inputs.place_given_up and ends_without_us(",
         "    return False and ends_without_us(",
         (
-            "tests/unit/reconcile/test_engine_given_up_places.py::test_an_undo_waits_for_its_place",
+            "tests/unit/reconcile/test_engine_given_up_places.py::test_one_that_goes_on_before_the_other_resource_joins",
             "tests/unit/reconcile/decide/test_given_up_places.py::TestLeft::test_a_copy",
         ),
     ),

@@ -128,14 +128,19 @@ async def test_one_that_may_go_on_by_now(brokers):
     await operator.until("Succeeded")
 
 
+@pytest.mark.parametrize("later", [0, 2])
 @pytest.mark.parametrize("brokers", CHANGES)
 @pytest.mark.parametrize("holds", [too_large, suspended_and_deleted])
-async def test_replicas_above_the_replication_factor_are_left_to_the_other_run(holds, brokers):
-    """Its copies have arrived while the operator was down: the other run would drop them."""
+async def test_replicas_above_the_replication_factor_are_left_to_the_other_run(holds, brokers, later):
+    """Its copies have arrived while the operator was down: the run at rest would drop them. It joins ``later``."""
     operator = await gives_way(holds, brokers)
     copied = {tp: state.adding for tp, state in operator.kafka.states.items() if state.adding}
     operator.kafka.arrive()
     operator.restart()
+    joins = operator.engine.rebalances.pop("u-new")
+    for _ in range(later):
+        await operator.round()
+    operator.engine.rebalances["u-new"] = joins
     await rounds(operator, 8)
     for tp, adding in copied.items():
         assert set(adding) <= set(operator.kafka.states[tp].replicas)
@@ -197,8 +202,8 @@ async def test_turns_alternate(brokers):
 
 
 @pytest.mark.parametrize("brokers", CHANGES)
-async def test_an_undo_waits_for_its_place(brokers):
-    """It has been opened again, and another run copies its partitions."""
+async def test_an_undo_waits_for_its_place(brokers, monkeypatch):
+    """Another run copies its partitions when it is opened again. It may be killed right after that."""
     operator = Renamed(KafkaInMemory(ALL, t=[[1, 2, 3]] * 8))
     operator.apply(**FIRST)
     await operator.until("Succeeded")
@@ -206,9 +211,18 @@ async def test_an_undo_waits_for_its_place(brokers):
     operator.kafka.slow = ALL
     await operator.until_true(lambda: len(operator.kafka.flying) >= 3)
     operator.kafka.altered.clear()
+    save, saved = RunStore.save, []
+
+    async def noted(self, run, *check):
+        saved.append(run)
+        await save(self, run, *check)
+
+    monkeypatch.setattr(RunStore, "save", noted)
     operator.order(UNDO_ANNOTATION, operator.run.plan_hash)
     await operator.round()
-    assert operator.run.undo
+    assert next(run for run in saved if run.undo).place_given_up
     operator.restart()
-    await rounds(operator, 8)
+    for _ in range(8):
+        await rounds(operator, 1)
+        assert operator.engine.rebalances["u-new"].assessment.queue.place.runs
     assert not cancelled(operator)

@@ -108,9 +108,10 @@ class TestRecord:
 class TestLeft:
     """What is in flight on its partitions while it has given up its place."""
 
-    def test_it_is_at_rest_whatever_moves(self):
-        assert at_rest(judged(rebalance(place_given_up=True), COPYING))
-        assert not at_rest(judged(rebalance(), COPYING))
+    @pytest.mark.parametrize("direction", list(Direction))
+    def test_it_is_at_rest_whatever_moves(self, direction):
+        assert at_rest(judged(rebalance(place_given_up=True), COPYING, direction))
+        assert not at_rest(judged(rebalance(), COPYING, direction))
 
     def test_a_copy(self):
         assert status(judged(rebalance(), COPYING)).cancel
