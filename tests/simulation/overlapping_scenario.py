@@ -8,6 +8,7 @@ from tests.simulation.scenario import Scenario
 
 from kafka_rebalance.api.v1alpha1 import LET_GO_ANNOTATION, REBALANCES
 from kafka_rebalance.kube.store import RunStore
+from kafka_rebalance.reasons import Reason
 
 _KEPT_BY_ANOTHER_PLAN = ("kafka", "topics", "execution", "deletionPolicy")
 
@@ -35,6 +36,8 @@ class OverlappingScenario(Scenario):
         ]
         self._kill_before_order = False
         self._other_plan_draw = random.Random(f"other plan {world.seed}")
+        self._decision_draw = random.Random(f"decision {world.seed}")
+        self._decided_at = dict[tuple[str, str, str], float]()
 
     def prepare(self):
         super().prepare()
@@ -44,6 +47,7 @@ class OverlappingScenario(Scenario):
             self.world.note(f"*** {self.originals_die()}")
         if self._other_plan_draw.random() < 0.3:
             self.world.loop.create_task(self._other_plan_instead())
+        self.world.loop.create_task(self._decide_on_large_rollbacks())
 
     def spec(self):
         spec = super().spec()
@@ -57,6 +61,8 @@ class OverlappingScenario(Scenario):
         spec["approval"] = spec["approval"] | {"driftBudget": draw.choice((0, 20, 100))}
         if draw.random() < 0.3:
             spec["rollback"] = {"timeout": draw.choice(("30s", "90s"))}
+        if self._decision_draw.random() < 0.3:
+            spec["rollback"] = spec.get("rollback", {}) | {"maxData": "1"}
         return spec
 
     def edit_priority(self):
@@ -125,6 +131,18 @@ class OverlappingScenario(Scenario):
         if found is not None and "deletionTimestamp" not in found["metadata"]:
             self.world.note(f"*** {key[2]} is deleted")
             self.world.kube.delete(*key, self.world.clock.now().isoformat())
+
+    async def _decide_on_large_rollbacks(self):
+        """A rollback that is too large waits for a decision, and comes after some time. Others may begin meanwhile."""
+        while True:
+            await self.world._sleep(1.0)
+            now = self.world.loop.now
+            for key, body in self.world.rebalances():
+                if ready(body) == Reason.ROLLBACK_TOO_LARGE:
+                    decided_at = self._decided_at.setdefault(key, now + self._decision_draw.choice((5, 20, 60)))
+                    if now >= decided_at:
+                        self.world.note(f"*** {key[2]} may be rolled back")
+                        self.world.kube.edit(*key, rollback=body["spec"]["rollback"] | {"maxData": "1Ti"})
 
     def let_go(self):
         deleting = [key for key, body in self.world.rebalances() if "deletionTimestamp" in body["metadata"]]

@@ -4,6 +4,16 @@ from tests.broken_rules.broken_rule import BrokenRule
 
 TEARDOWN_RULES = (
     BrokenRule(
+        "left-in-place-is-to-be-moved",
+        "A rollback that waits for a decision is taken over only by a plan that moves all of its partitions.",
+        "reconcile/decide/teardown.py",
+        "    if assessment.teardown.barrier is not None:  # it only reverts",
+        "    if False:  # it only reverts",
+        (
+            "tests/unit/reconcile/decide/test_teardown.py::TestSuccessors::test_what_a_rollback_that_may_not_go_on_leaves_in_place_has_to_be_moved_too",
+        ),
+    ),
+    BrokenRule(
         "time-for-cancelling",
         "The time for cancelling begins when the operator sees that `rollback.timeout` is over.",
         "reconcile/decide/teardown.py",

@@ -186,7 +186,7 @@ def moved_back(record: Record, assessment: Assessment) -> dict[TopicPartition, P
 
 def _may_be_moved_back(record: Record, assessment: Assessment) -> frozenset[TopicPartition]:
     found = frozenset(moved_back(record, assessment))
-    if assessment.teardown.barrier is RollbackBarrier.REFUSED:  # it only reverts for as long as it is
+    if assessment.teardown.barrier is not None:  # it only reverts for as long as it is
         found |= _left_in_place(assessment)
     return found
 

@@ -174,11 +174,12 @@ class TestSuccessors:
         assert successor_of(old, older, new).uid == new.uid
         assert successor_of(old, older) is None
 
-    def test_what_a_refused_rollback_leaves_in_place_has_to_be_moved_too(self):
-        """As long as the rollback may not use its connection, it only reverts (seed 3361)."""
+    @pytest.mark.parametrize("barrier", list(RollbackBarrier))
+    def test_what_a_rollback_that_may_not_go_on_leaves_in_place_has_to_be_moved_too(self, barrier):
+        """It only reverts until it may, for example until ``rollback.maxData`` is raised (seed 3361)."""
         old = dying(0, 1)
         left = {tp(0): PartitionStatus(MovePhase.SKIPPED, "LeftInPlace")}
-        found(old, statuses=left, barrier=RollbackBarrier.REFUSED)
+        found(old, statuses=left, barrier=barrier)
         assert successor_of(old, planned("new", 1)) is None
         assert successor_of(old, planned("new", 0, 1)) is not None
 
