@@ -180,6 +180,8 @@ class Judge:
         before = self.inherited.pop(run.uid, {}) | self.first.get(key, {})
         if run.outcome is RunOutcome.ROLLED_BACK:
             self.rolled_back[run.uid] = before
+        elif run.outcome is RunOutcome.SUCCEEDED:
+            self.first[key] = before  # an undo leads back to that, also where this run has moved nothing itself
         if run.successor is not None:
             self.statuses.taken_over(run, self.first.get(key, {}))
             self.inherited[run.successor] = before | self.inherited[run.successor]

@@ -107,8 +107,7 @@ class Rounds:
             self._log_dirs, self._turns, self._drained, clock,
         )  # fmt: skip
         self._awaited, self._heirs = dict[str, str](), frozenset[str]()  # heirs of runs that are still open, by uid
-        most = MAX_STEPS if parts.turns is None else INLINE_STEPS
-        self._recorder = RunRecorder(info.cluster_id, clock, parts.history, most)
+        self._recorder = RunRecorder(info.cluster_id, clock, parts.history, INLINE_STEPS if parts.turns else MAX_STEPS)
 
     async def next_round(self) -> float:
         """Prepare what is stored; observe, decide, act and report what runs; then close what has ended.
@@ -246,6 +245,7 @@ class Rounds:
             rebalance.assessment = replace(rebalance.assessment, queue=queue)
 
         await self._each(rebalances, "open the run", open_planned)
+        await self._each(opened_of(self.rebalances), "record the place", self._lifecycle.record_place)
         terminating, self._awaited, self._heirs = dict[str, list[RebalanceView]](), {}, frozenset()
         if any(r.record.loaded_run is not None or wants_plan(r) for r in rebalances):
             everything = await self._observer.everything()
@@ -264,8 +264,8 @@ class Rounds:
         await self._each(rebalances, "begin to plan", begin)
 
     async def _observe(self, running: list[Rebalance], info: ClusterInfo) -> Look:
-        """Read what moves, and everything if a run has just begun."""
-        if any(not r.assessment.statuses.judged for r in running):
+        """Read what moves, and everything if a run has just begun, or before it is recorded that it lets others go."""
+        if any(not r.assessment.statuses.judged or r.memory.resting_since is not None for r in running):
             self._observer.expire()
         runs = [r.record.loaded_run for r in running if r.record.loaded_run is not None]
         self._observer.members.note_away({broker for run in runs for broker in run.known}, info)
@@ -360,8 +360,8 @@ class Rounds:
                 return  # the statuses belong to an outdated request or to a rest: the next round judges again
             if not (finished := rebalance.assessment.finished):
                 self._closing.wait_anew(rebalance)
-            restored = self.throttle.restored(rebalance, info)
-            await self._lifecycle.record_rest(rebalance, cluster.partitions, unthrottled=restored)
+            if restored := self.throttle.restored(rebalance, info):
+                await self._lifecycle.record_rest(rebalance, cluster.partitions)
             if self._drained.may_be_filled_late(rebalance, self.rebalances.values()):
                 return
             if rebalance.uid in self._heirs and rebalance.record.moves:

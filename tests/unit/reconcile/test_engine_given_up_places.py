@@ -162,6 +162,103 @@ async def test_one_that_goes_on_before_the_other_resource_joins():
     assert not cancelled(operator)
 
 
+@pytest.mark.parametrize("restart", [False, True])
+async def test_a_rollback_that_may_go_on_by_now_waits_for_the_other_run(restart):
+    """Its limit is raised while the other run copies: it sends nothing before these copies have ended."""
+    operator = await gives_way(too_large, "others")
+    operator.edit(**FIRST, rollback={"maxData": "1Ti"})
+    await rounds(operator, 3)
+    if restart:
+        operator.restart()
+    await rounds(operator, 8)
+    assert operator.run.place_given_up
+    assert not operator.kafka.altered
+    operator.kafka.slow = set()
+    operator.kafka.arrive()
+    await operator.until_true(lambda: not operator.exists("r"))
+    assert not cancelled(operator)
+
+
+async def test_an_edited_run_is_planned_again_although_others_have_moved_its_partitions():
+    """There is nothing of it to revert, and it does not undo the order that others have set."""
+    operator = await gives_way(suspended, "others")
+    operator.kafka.slow = set()
+    operator.kafka.arrive()
+    await operator.until_true(lambda: operator.state_of("new", "other") == "Succeeded")
+    operator.edit(**FIRST | {"brokers": {"include": [3, 4, 5]}})
+    await operator.until("Succeeded")
+
+
+@pytest.mark.parametrize("rounds_of_new", [1, 5])
+@pytest.mark.parametrize("brokers", [[4, 5], [1, 4, 5, 6]])
+async def test_one_that_waits_for_its_new_plan(brokers, rounds_of_new):
+    """It was edited half-way, and another one goes first. Nothing is left of its old plan, as if that had ended."""
+    operator = Renamed(KafkaInMemory(ALL, t=[[1, 2, 3]] * 8))
+    operator.apply(**FIRST)
+    await operator.until_true(lambda: sum(set(held) == NEW for held in operator.kafka.lists("t")) >= 4)
+    operator.apply_in("other", "new", **SECOND, brokers={"include": [2, 3, 5, 6]})
+    await operator.round()
+    operator.edit(**FIRST | {"brokers": {"include": brokers}})
+    await operator.until_true(lambda: operator.engine.rebalances["u-new"].memory.planning is not None)
+    operator.kafka.slow = ALL
+    await operator.until_true(lambda: len(operator.kafka.flying) >= 5)
+    await rounds(operator, rounds_of_new)
+    operator.kafka.altered.clear()
+    operator.restart()
+    await rounds(operator, 8)
+    assert not cancelled(operator)
+
+
+@pytest.mark.parametrize("how", ["hidden", "failing"])
+async def test_one_with_a_topic_that_cannot_be_read(how):
+    """It is at rest for the queue, so it has to be recorded too."""
+    kafka = KafkaInMemory(ALL, t=[[1, 2, 3]] * 6, u=[[1, 2, 3]] * 2)
+    operator = Renamed(kafka)
+    operator.apply(**FIRST)
+    await operator.until_true(lambda: sum(set(held) == NEW for held in kafka.lists("t")) >= 4)
+    await operator.until_true(lambda: any(set(held) == NEW for held in kafka.lists("u")))
+    setattr(kafka, how, {"u"})
+    too_large(operator)
+    await operator.until("RollbackTooLarge")
+    second = SECOND | {"topics": {"include": ["t"]}, "brokers": {"include": [2, 3, 5, 6]}}
+    kafka.slow = ALL
+    operator.apply_in("other", "new", **second)
+    await operator.until_true(lambda: sum(str(tp).startswith("t-") for tp in kafka.flying) >= 3)
+    kafka.altered.clear()
+    operator.restart()
+    await rounds(operator, 8)
+    assert not cancelled(operator)
+
+
+class Lagging(KafkaInMemory):
+    """A broker shows the partitions as they were, while ``outdated`` is set."""
+
+    outdated = None
+
+    async def describe_partitions(self, topics=None, listed=None):
+        now, self.states = self.states, self.outdated or self.states
+        try:
+            return await super().describe_partitions(topics, listed)
+        finally:
+            self.states = now
+
+
+@pytest.mark.parametrize("outdated_rounds", [1, 2])
+async def test_an_outdated_reading_does_not_show_that_it_is_at_rest(outdated_rounds):
+    """It is suspended after a copy has completed, and drops the replica above the replication factor all the same."""
+    operator = Renamed(kafka := Lagging(ALL, t=[[1, 2, 3]] * 4))
+    operator.apply(**FIRST | {"execution": {"parallelPartitionCount": 2, "maxUnhealthy": 100}})
+    while not any(len(held) > 3 for held in kafka.lists("t")):
+        before = dict(kafka.states)
+        await operator.round()
+    kafka.outdated = before
+    suspended(operator)
+    await rounds(operator, outdated_rounds)
+    kafka.outdated = None
+    await operator.until_true(lambda: operator.run.place_given_up)
+    assert all(len(held) == 3 for held in kafka.lists("t"))
+
+
 async def test_the_copies_of_one_that_goes_on_are_its_own():
     """It is deleted, and cancels them after a restart."""
     operator = Renamed(KafkaInMemory(ALL, t=[[1, 2, 3]] * 8))

@@ -18,10 +18,16 @@ from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.handed_over_runs import HandedOverRuns
 from kafka_rebalance.reconcile.act.problems import Problems
 from kafka_rebalance.reconcile.act.resources import Resources
-from kafka_rebalance.reconcile.decide.arrival_proof import HUNG_SECONDS, has_come_to_rest, late_call_possible, may_hang
+from kafka_rebalance.reconcile.decide.arrival_proof import (
+    HUNG_SECONDS,
+    SECOND_READING_SECONDS,
+    has_come_to_rest,
+    late_call_possible,
+    may_hang,
+)
 from kafka_rebalance.reconcile.decide.cluster_ownership import owner_of
-from kafka_rebalance.reconcile.decide.given_up_places import gives_up_place
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
+from kafka_rebalance.reconcile.decide.queue_places import is_to_give_up_place
 from kafka_rebalance.reconcile.decide.run_once import restored_run
 from kafka_rebalance.reconcile.decide.teardown import uncounted_successors
 from kafka_rebalance.reconcile.state.assessment import ContinuedCopies
@@ -32,7 +38,7 @@ from kafka_rebalance.reconcile.state.record import EndedRun, LoadedRun, Stores, 
 
 log = logging.getLogger(__name__)
 
-_START, _PLACE = "record the start", "record the place"
+_START = "record the start"
 
 
 class RunRecords(Problems):
@@ -149,7 +155,10 @@ class RunRecords(Problems):
             self.no_start(rebalance)
             return not rebalance.rests
         if before.started_at is not None:
-            return not rebalance.rests and await self._record_place(rebalance, before, _START, given_up=False)
+            run = replace(before, place_given_up=False)
+            async with self.problems_of(rebalance, _START):
+                await self._save(rebalance, run)
+            return rebalance.record.run is run and not rebalance.rests
         run = replace(before, started_at=self._clock.now())
         async with self.problems_of(rebalance, _START):
             # Store an empty record, so that an undo can distinguish it from a record that is gone. An earlier version
@@ -161,27 +170,24 @@ class RunRecords(Problems):
             rebalance.record = replace(rebalance.record, run=run, was_read=True)
         return rebalance.record.run is run
 
-    async def record_rest(
-        self, rebalance: Rebalance, partitions: Mapping[TopicPartition, PartitionState], *, unthrottled: bool
-    ) -> None:
-        """Record that the run has ``rested``, or has given up its place in the queue, if it has by this reading.
-
-        ``unthrottled``: its throttle is removed; before that, it does not rest. The place is on record before others
-        have it.
-        """
+    async def record_rest(self, rebalance: Rebalance, partitions: Mapping[TopicPartition, PartitionState]) -> None:
+        """Record that the run has ``rested``, if it has by this reading. Its throttle is removed."""
         before, now = rebalance.record.open_run, self._clock.monotonic()
-        if before is not None and unthrottled and has_come_to_rest(rebalance, partitions, now):
+        if before is not None and has_come_to_rest(rebalance, partitions, now):
             await self._save(rebalance, replace(before, rested=True))
-        elif before is not None and gives_up_place(rebalance, partitions, now):
-            await self._record_place(rebalance, before, _PLACE, given_up=True)
-        else:
-            self.nothing_to_do(rebalance, _PLACE)
 
-    async def _record_place(self, rebalance: Rebalance, before: Run, stage: str, *, given_up: bool) -> bool:
-        run = replace(before, place_given_up=given_up)
-        async with self.problems_of(rebalance, stage):
-            await self._save(rebalance, run)
-        return rebalance.record.run is run
+    async def record_place(self, rebalance: Rebalance) -> None:
+        """Record that the run has given up its place in the queue. A second reading has to show that it is at rest."""
+        before, now = rebalance.record.open_run, self._clock.monotonic()
+        since = rebalance.memory.resting_since
+        if before is None or not is_to_give_up_place(rebalance, now):
+            since = None
+        elif since is None:
+            since = now
+        elif now - since >= SECOND_READING_SECONDS:
+            await self._save(rebalance, replace(before, place_given_up=True))
+        if since != rebalance.memory.resting_since:
+            rebalance.memory = replace(rebalance.memory, resting_since=since)
 
     async def end_rest(self, rebalance: Rebalance, theirs: Mapping[Origin, Origin | None]) -> None:
         """Strike ``theirs`` off the record, as ``OriginStore.give_up`` does, then record that the run does not rest.

@@ -72,18 +72,7 @@ def has_come_to_rest(rebalance: RebalanceView, partitions: Mapping[TopicPartitio
     if rebalance.refusal is None or rebalance.desired.deleting or run is None or run.started_at is None or run.rested:
         return False
     ends = assessment.finished and assessment.replanning is None  # a new plan is not made before it has permission
-    return not ends and nothing_in_flight(rebalance, partitions, now)
-
-
-def nothing_in_flight(
-    rebalance: RebalanceView, partitions: Mapping[TopicPartition, PartitionState], now: float
-) -> bool:
-    """Whether no call of the run is in flight or may still be executed, and no partition is between two steps.
-
-    Stricter than ``at_rest``: a reassignment that cannot be cancelled, or a topic that cannot be read, counts as well.
-    """
-    assessment = rebalance.assessment
-    if not at_rest(rebalance) or late_call_possible(rebalance, now):
+    if not at_rest(rebalance) or ends or late_call_possible(rebalance, now):
         return False
     inputs, few = assessment.judgement.inputs, assessment.statuses.few
     unread = inputs.unread if inputs is not None else frozenset[str]()

@@ -19,8 +19,8 @@ from kafka_rebalance.execution.tally import Tally
 from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
-from kafka_rebalance.reconcile.decide.direction import copies_to_keep, requires_decision
-from kafka_rebalance.reconcile.decide.given_up_places import ends_without_us, left_to_others, open_to_others
+from kafka_rebalance.reconcile.decide.direction import copies_to_keep
+from kafka_rebalance.reconcile.decide.given_up_places import left_as_it_is, left_to_others, open_to_others
 from kafka_rebalance.reconcile.observe.observer import Changes
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.judgement import JudgeInputs, Judgement, Statuses
@@ -105,9 +105,8 @@ def judge_inputs(
         origins=rebalance.own_origins,
         rests=rebalance.rests,
         left_to_others=_left_to_others(rebalance, others),
-        left_in_motion=left_to_others(rebalance, seen),
+        left_in_motion=left_to_others(rebalance, replace(seen, restarting=restarting)),
         place_given_up=rebalance.place_given_up,
-        undecided=rebalance.place_given_up and requires_decision(rebalance),
     )
 
 
@@ -207,20 +206,13 @@ def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs, ali
         found = judge(recorded, known, inputs.direction, inputs.parallel_replicas)
     else:
         found = alike.status_of(move)
-    if found.phase is MovePhase.READY and _in_motion_by_others(move.tp, known, inputs):
-        return PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, "others had begun to move it before")
-    if (inputs.rests or inputs.place_given_up) and found.phase is MovePhase.READY:
+    if found.phase is MovePhase.READY and (left := left_as_it_is(move.tp, known, inputs)) is not None:
+        return left
+    if (inputs.rests or inputs.place_given_up) and found.phase is MovePhase.READY and not found.cancel:
         found = replace(found, pausable=True, to_rest=None)
-    if (other is not None and inputs.paused) or inputs.undecided:
+    if other is not None and inputs.paused:
         found = found.under_pause()
     if other is None or found.phase not in {MovePhase.IN_FLIGHT, MovePhase.READY}:
         return found
     # It must not be repaired by this rebalance.
     return PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, f"{other} goes first with it")
-
-
-def _in_motion_by_others(tp: TopicPartition, known: Observation, inputs: JudgeInputs) -> bool:
-    """Whether the run leaves a reassignment in flight to others: it has sent nothing since it gave up its place."""
-    if tp in inputs.left_in_motion:
-        return True
-    return inputs.place_given_up and ends_without_us(known.cluster.partitions.get(tp), known)

@@ -19,6 +19,7 @@ from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import BrokerId, PartitionState, ReplicaKey, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import by_precedence, direction_of
+from kafka_rebalance.reconcile.decide.given_up_places import LEFT_IN_MOTION
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
 from kafka_rebalance.reconcile.state.record import LoadedRun, on_record
@@ -63,6 +64,8 @@ def with_log_dirs_judged(rebalance: RebalanceView, seen: LogDirReading | None) -
         if judged.cancel and (other := of_others.get(d.key)) is not None:
             message = f"{other} goes first with it"  # its copy may lead to a log dir that this run has left
             judged = LogDirStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, message)
+        elif judged.cancel and rebalance.place_given_up:
+            judged = LogDirStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, LEFT_IN_MOTION)
         statuses[d.key] = judged
     found = LogDirStatuses(direction, statuses)
     return replace(assessment, log_dirs=found, dir_full=log_dir_orders([_share(rebalance, found)], seen)[0].no_room)

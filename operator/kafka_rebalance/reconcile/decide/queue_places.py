@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.queue_order import Claimant, Place, line_up
 from kafka_rebalance.model.topology import TopicPartition
+from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.arrival_proof import late_call_possible
 from kafka_rebalance.reconcile.decide.direction import at_rest, requires_decision
 from kafka_rebalance.reconcile.decide.replanning import wants_plan
-from kafka_rebalance.reconcile.state.assessment import QueuePlace
+from kafka_rebalance.reconcile.state.assessment import QueuePlace, RollbackBarrier
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, RebalanceView
 
 MOST_IN_LINE = 200
@@ -114,9 +115,37 @@ def ahead_of(rebalance: RebalanceView, rebalances: Iterable[Rebalance]) -> list[
     return [r for r in rebalances if r.record.loaded_run and first(r.assessment.queue.place)]
 
 
-def left_alone(rebalance: RebalanceView) -> frozenset[TopicPartition]:
-    """The partitions that the run has skipped. It does not claim them, so others may move them."""
-    return frozenset(rebalance.assessment.statuses.within(MovePhase.SKIPPED))
+def left_alone(rebalance: RebalanceView, *, for_good: bool = False) -> frozenset[TopicPartition]:
+    """The partitions that the run has skipped. It does not claim them, so others may move them.
+
+    ``for_good``: except for those that it leaves in place only until it may go on, or has a new plan.
+    """
+    skipped = rebalance.assessment.statuses.within(MovePhase.SKIPPED)
+    undecided = rebalance.assessment.teardown.barrier is RollbackBarrier.TOO_LARGE
+    if not for_good or not (undecided or rebalance.assessment.replanning is not None):
+        return frozenset(skipped)
+    return frozenset(tp for tp, status in skipped.items() if status.reason != Reason.LEFT_IN_PLACE)
+
+
+def is_to_give_up_place(rebalance: RebalanceView, now: float) -> bool:
+    """Whether the run is at rest without a place in the queue, and this is to be recorded (``Run.place_given_up``).
+
+    Until it is recorded, no other one gets the place. ``now``: seconds of the monotonic clock.
+    """
+    assessment, place = rebalance.assessment, rebalance.assessment.queue.place
+    if not _unrecorded(rebalance) or late_call_possible(rebalance, now):
+        return False
+    ends = assessment.finished and assessment.replanning is None
+    waits = rebalance.memory.blocked(now) or (place is not None and not place.runs)
+    return held_back(rebalance) or (waits and not ends)
+
+
+def _unrecorded(rebalance: RebalanceView) -> bool:
+    """Whether the run is at rest after it has sent something, and it is not on record that others may begin."""
+    run, opened = rebalance.record.open_run, rebalance.record.loaded_run
+    if run is None or opened is None or run.started_at is None or run.place_given_up or run.rested:
+        return False
+    return at_rest(rebalance)
 
 
 def _asked_since(rebalance: RebalanceView, now: datetime) -> QueuePlace:
@@ -133,7 +162,7 @@ def _claimant(
 ) -> Claimant:
     desired, record, statuses = rebalance.desired, rebalance.record, rebalance.assessment.statuses
     planning = rebalance.memory.planning is not None
-    skipped = left_alone(rebalance)
+    skipped = left_alone(rebalance, for_good=True)
     nothing = frozenset[TopicPartition]()
     partitions = record.loaded_run.partitions if record.loaded_run is not None else nothing
     moving = record.loaded_run is not None and (not _waits_to_replan(rebalance) or statuses.copying)
@@ -150,7 +179,7 @@ def _claimant(
         holds=planning or holds,
         at_rest=not planning and (not moving or at_rest(rebalance)),
         asks=(_ends(rebalance) or not rebalance.memory.blocked(now)) and not gives_up_place,
-        unanswered=record.loaded_run is not None and late_call_possible(rebalance, now),
+        unanswered=record.loaded_run is not None and (late_call_possible(rebalance, now) or _unrecorded(rebalance)),
         planning=planning,
         failed=wants_plan(rebalance) and rebalance.memory.often_failed(desired.planning_hash),
         selected=selected[desired.uid] if may_plan(rebalance) else nothing,

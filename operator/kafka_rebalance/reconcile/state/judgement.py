@@ -158,8 +158,7 @@ class JudgeInputs:
     leave alone; the others of their plans are theirs.
     ``left_to_others``: the statuses of skipped partitions that other rebalances move now; these do not change.
     ``left_in_motion``: what others have begun to move, see ``decide.given_up_places``. ``place_given_up``: the run has
-    sent nothing since others may move its partitions; what is in flight is theirs, and a pause holds everything back.
-    ``undecided``: it waits for a decision too, and sends nothing.
+    sent nothing since others may move its partitions; what is in flight is theirs, and a pause holds the rest back.
     ``origins`` are not compared: a partition whose origin was recorded is read again after its call. ``rests``: there
     are none, because what moves is moved by others, and a pause holds everything back.
     """
@@ -178,7 +177,6 @@ class JudgeInputs:
     left_to_others: Mapping[TopicPartition, PartitionStatus] = field(default_factory=dict)
     left_in_motion: AbstractSet[TopicPartition] = frozenset()
     place_given_up: bool = False
-    undecided: bool = False
     origins: Mapping[TopicPartition, Origin] = field(default_factory=dict, compare=False)
     rests: bool = False
 
@@ -203,8 +201,8 @@ class JudgeInputs:
     @property
     def _of_all(self) -> tuple[object, ...]:
         """What may concern every partition."""
-        waits = self.place_given_up, self.undecided
-        return self.run, self.direction, self.parallel_replicas, self.keep, self.ahead, self.rests, *waits
+        theirs = self.keep, self.ahead, self.rests, self.place_given_up
+        return self.run, self.direction, self.parallel_replicas, *theirs
 
 
 @dataclass(frozen=True, slots=True)

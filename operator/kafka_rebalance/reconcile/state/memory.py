@@ -84,6 +84,8 @@ class Memory:
     """When the brokers to be emptied were first seen empty."""
     uncordoning_since: float | None = None
     """Since when a run waits until the cordons that it does not leave are removed, before it ends."""
+    resting_since: float | None = None
+    """Since when a run is at rest without a place in the queue, while that is not recorded."""
     unseen_since: float | None = None
     """Since when a run waits until its calls show effect, before it ends."""
     led_back: frozenset[TopicPartition] = frozenset()

@@ -1,19 +1,18 @@
 """The record that a run lets others go first with its partitions: before they do, and until it goes on."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from tests.fakes.found_by_rounds import found
-from tests.unit.reconcile.act.test_lifecycle import TP, World, deleted
+from tests.unit.reconcile.act.test_lifecycle import World, deleted
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.progress import Progress
 from kafka_rebalance.kube.store import RunStore
-from kafka_rebalance.model.topology import PartitionState, replicas_of
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.assessment import StepBlock
 
-AT_REST = {TP: PartitionState(TP, "", replicas_of(1, 2), frozenset(replicas_of(1, 2)), 1)}
 ARRIVED = Progress(1, 0, 0, 1, 0, 1, 0, 0, 0, 0)
 SUSPENDED = StepBlock(Reason.SUSPENDED, "spec.suspend is set", gives_up_place=True)
 
@@ -44,10 +43,23 @@ async def is_stored(world):
 
 
 async def test_a_place_that_is_given_up_is_recorded(world):
+    """By a second reading. The first one may show what was before the last call."""
     rebalance = await at_rest(world)
-    await world.lifecycle.record_rest(rebalance, AT_REST, unthrottled=False)
+    await world.lifecycle.record_place(rebalance)
+    assert not rebalance.place_given_up
+    world.clock.at += timedelta(seconds=2)
+    await world.lifecycle.record_place(rebalance)
     assert rebalance.place_given_up
     assert await is_stored(world)
+
+
+async def test_one_that_moves_again_meanwhile_keeps_its_place(world):
+    rebalance = await at_rest(world)
+    await world.lifecycle.record_place(rebalance)
+    world.clock.at += timedelta(seconds=2)
+    await world.lifecycle.record_place(found(rebalance, step_block=None))
+    await world.lifecycle.record_place(found(rebalance, step_block=SUSPENDED))
+    assert not rebalance.place_given_up
 
 
 async def test_it_is_recorded_that_it_goes_on_before_its_next_call(world):
@@ -69,21 +81,6 @@ async def test_nothing_is_sent_if_that_is_not_recorded(world, monkeypatch):
         assert not await world.lifecycle.record_start(rebalance)
     assert rebalance.memory.problem.error.reason == Reason.API_SERVER_UNREACHABLE
     assert await world.lifecycle.record_start(rebalance)
-    assert rebalance.memory.problem is None
-
-
-async def test_a_problem_with_the_record_ends_when_there_is_nothing_to_record(world, monkeypatch):
-    rebalance = await at_rest(world)
-
-    async def fails(self, run, *check):
-        raise Transient(Reason.API_SERVER_UNREACHABLE, "no answer", 1.0)
-
-    with monkeypatch.context() as broken:
-        broken.setattr(RunStore, "save", fails)
-        await world.lifecycle.record_rest(rebalance, AT_REST, unthrottled=False)
-    assert rebalance.memory.problem is not None
-    rebalance.memory = replace(rebalance.memory, retry_at=float("-inf"))
-    await world.lifecycle.record_rest(found(rebalance, step_block=None), AT_REST, unthrottled=False)
     assert rebalance.memory.problem is None
 
 

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.fakes.counted_progress import measure
-from tests.fakes.found_by_rounds import found, recorded
+from tests.fakes.found_by_rounds import found, recorded, remembered
 
+from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
 from kafka_rebalance.execution.queue_order import Place
 from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
@@ -14,10 +15,11 @@ from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import at_rest
-from kafka_rebalance.reconcile.decide.given_up_places import gives_up_place, left_to_others, open_to_others
+from kafka_rebalance.reconcile.decide.given_up_places import left_to_others, open_to_others
 from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs
+from kafka_rebalance.reconcile.decide.queue_places import is_to_give_up_place
 from kafka_rebalance.reconcile.observe.observer import Changes
-from kafka_rebalance.reconcile.state.assessment import QueuePlace, StepBlock
+from kafka_rebalance.reconcile.state.assessment import QueuePlace, Replanning, StepBlock
 from kafka_rebalance.reconcile.state.judgement import Statuses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
@@ -75,34 +77,46 @@ class TestRecord:
     """Whether it is to be recorded that the run has given up its place."""
 
     def test_it_waits_for_another_one(self):
-        assert gives_up_place(waiting(), AT_REST.cluster.partitions, NOW)
+        assert is_to_give_up_place(waiting(), NOW)
 
     def test_its_own_resource_holds_it_back(self):
-        assert gives_up_place(waiting(block=SUSPENDED, place=RUNS), AT_REST.cluster.partitions, NOW)
+        assert is_to_give_up_place(waiting(block=SUSPENDED, place=RUNS), NOW)
 
     @pytest.mark.parametrize("place", [RUNS, None])
     def test_not_in_its_turn(self, place):
-        assert not gives_up_place(waiting(place=place), AT_REST.cluster.partitions, NOW)
+        assert not is_to_give_up_place(waiting(place=place), NOW)
 
     @pytest.mark.parametrize("run", [{"started_at": None}, {"rested": True}, {"place_given_up": True}])
     def test_not_if_it_has_sent_nothing_or_it_is_recorded(self, run):
-        assert not gives_up_place(waiting(**run), AT_REST.cluster.partitions, NOW)
+        assert not is_to_give_up_place(waiting(**run), NOW)
 
     @pytest.mark.parametrize("direction", list(Direction))
     def test_not_while_something_of_it_is_in_flight(self, direction):
-        assert not gives_up_place(waiting(COPYING, direction=direction), COPYING.cluster.partitions, NOW)
+        assert not is_to_give_up_place(waiting(COPYING, direction=direction), NOW)
 
-    def test_not_while_what_is_in_flight_cannot_be_cancelled(self):
-        """Nothing of it is sent then, so it is at rest for the queue."""
+    def test_while_its_topic_cannot_be_read(self):
+        """It is at rest for the queue, so that others may begin."""
         mine = waiting()
-        stuck = PartitionStatus(MovePhase.WAITING, Reason.CANCEL_IMPOSSIBLE, started=True)
-        found(mine, judgement=replace(mine.assessment.judgement, statuses=Statuses.of({TP: stuck})))
-        assert not gives_up_place(mine, COPYING.cluster.partitions, NOW)
+        unread = PartitionStatus(MovePhase.WAITING, Reason.TOPIC_FORBIDDEN, started=True)
+        found(mine, judgement=replace(mine.assessment.judgement, statuses=Statuses.of({TP: unread})))
+        assert is_to_give_up_place(mine, NOW)
+
+    def test_a_superseded_one_that_waits_for_its_new_plan(self):
+        """Everything is left in place, so nothing is left to do for the plan that it has."""
+        mine = waiting(direction=Direction.REVERT)
+        assert mine.assessment.finished
+        assert not is_to_give_up_place(mine, NOW)
+        assert is_to_give_up_place(found(mine, replanning=Replanning(Reason.SUPERSEDED)), NOW)
+
+    def test_one_that_is_tried_again_later(self):
+        mine = waiting(block=StepBlock(Reason.CLUSTER_UNHEALTHY, ""), place=RUNS)
+        assert not is_to_give_up_place(mine, NOW)
+        assert is_to_give_up_place(remembered(mine, problem=Refused("UnknownBroker", "7"), retry_at=NOW + 10), NOW)
 
     def test_not_while_a_call_may_be_executed_late(self):
         mine = waiting()
         mine.memory = replace(mine.memory, unanswered_at=NOW - 1)
-        assert not gives_up_place(mine, AT_REST.cluster.partitions, NOW)
+        assert not is_to_give_up_place(mine, NOW)
 
 
 class TestLeft:
@@ -126,6 +140,21 @@ class TestLeft:
     def test_during_a_pause_also_a_replica_above_the_replication_factor(self, block):
         mine = judged(found(rebalance(place_given_up=True), step_block=block), seen(1, 2, 3), Direction.ROLLBACK)
         assert status(mine).phase is (MovePhase.WAITING if block else MovePhase.READY)
+
+    @pytest.mark.parametrize("block", [SUSPENDED, None])
+    def test_there_is_nothing_to_revert(self, block):
+        """A new plan is made although others have left a replica more, or another order."""
+        mine = judged(found(rebalance(place_given_up=True), step_block=block), seen(1, 2, 3))
+        assert (status(mine).phase, status(mine).reason) == (MovePhase.SKIPPED, Reason.LEFT_IN_PLACE)
+        assert status(judged(found(rebalance(), step_block=block), seen(1, 2, 3))).phase is MovePhase.READY
+
+    @pytest.mark.parametrize("away", [frozenset(), frozenset({BrokerId(3)})])
+    def test_a_copy_to_a_broker_that_restarts_stays(self, away):
+        mine = judged(rebalance(place_given_up=True), COPYING)
+        recorded(mine, run=replace(mine.record.run, place_given_up=False))
+        now = seen(2, 3, 1, adding=(3,), alive={b: LIVE[b] for b in (1, 2, 4)})
+        inputs = judge_inputs(mine, mine.record.loaded_run, Direction.REVERT, now, away)
+        assert inputs.left_in_motion == ({TP} if away else set())
 
     def test_until_it_is_at_rest_when_the_run_has_sent_something(self):
         mine = judged(rebalance(place_given_up=True), COPYING)

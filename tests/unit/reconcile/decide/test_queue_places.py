@@ -18,7 +18,7 @@ from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionStat
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide import queue_places
 from kafka_rebalance.reconcile.decide.direction import at_rest, direction_of
-from kafka_rebalance.reconcile.decide.queue_places import ahead_of, may_plan, place_requests
+from kafka_rebalance.reconcile.decide.queue_places import ahead_of, is_to_give_up_place, may_plan, place_requests
 from kafka_rebalance.reconcile.decide.replanning import replanning_for_spec, undo_ordered, wants_plan
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
 from kafka_rebalance.reconcile.state.assessment import QueuePlace, Replanning, RollbackBarrier, StepBlock
@@ -52,6 +52,17 @@ def running(name, status=FLYING, progress=AT_REST, **more):
 
 
 def lined_up(*rebalances):
+    for mine in rebalances:
+        if is_to_give_up_place(mine, 100.0):
+            place_given_up(mine)
+    return in_line(*rebalances)
+
+
+def place_given_up(mine):
+    mine.record = replace(mine.record, run=replace(mine.record.run, place_given_up=True))
+
+
+def in_line(*rebalances):
     selected = {r.desired.uid: frozenset(select(r.desired.spec, EVERYTHING)) for r in rebalances if may_plan(r)}
     queues = place_requests(rebalances, selected, NOON, 100.0).places()
     for mine in rebalances:
@@ -64,7 +75,11 @@ class TestPlaces:
         """The holder and the position are known."""
         places = lined_up(running("first"), resource("second"))
         assert places["first"].runs
-        assert (places["second"].runs, places["second"].behind, places["second"].position) == (False, "kafka/first", 1)
+        assert (places["second"].runs, places["second"].behind, places["second"].position) == (
+            False,
+            "kafka/first",
+            1,
+        )
 
     def test_partitions_left_alone_hold_nobody_up(self):
         """The run will not change them any more."""
@@ -125,12 +140,31 @@ class TestPlaces:
         """The places of the other process are not known. The one that may copy comes to rest first."""
         first, second = running("first", deleting=deleting), running("second")
         assert lined_up(first, second)["first"].runs
-        first.record = replace(first.record, run=replace(first.record.run, place_given_up=True))
+        place_given_up(first)
         for each in (first, second):
             found(each, queue=QueuePlace())
-        places = lined_up(first, second)
+        places = in_line(first, second)
         assert not places["first"].runs
         assert (places["second"].runs, places["second"].yields) == (not deleting, deleting)
+
+    @pytest.mark.parametrize(
+        "waits", [{"barrier": RollbackBarrier.TOO_LARGE}, {"replanning": Replanning(Reason.SUPERSEDED)}]
+    )
+    def test_what_is_left_in_place_for_now_is_claimed(self, waits):
+        """The rollback may go on when a decision is made, and the new plan may move it."""
+        left = PartitionStatus(MovePhase.SKIPPED, Reason.LEFT_IN_PLACE)
+        first, second = running("first", left), running("second")
+        assert lined_up(first, second)["first"].runs
+        assert lined_up(first, second)["second"].runs
+        found(first, **waits)
+        assert not lined_up(first, second)["first"].runs
+
+    def test_others_wait_until_it_is_recorded_that_the_place_is_given_up(self):
+        """Else it would take their copies for its own after a restart."""
+        first = found(running("first", WAITING), step_block=StepBlock(Reason.SUSPENDED, "", gives_up_place=True))
+        assert not in_line(first, resource("second"))["second"].runs
+        place_given_up(first)
+        assert in_line(first, resource("second"))["second"].runs
 
     def test_one_that_cannot_be_planned_is_in_nobodys_way_until_it_is_tried_again(self):
         """Refused, and the next attempt is not due yet."""
