@@ -202,11 +202,12 @@ class Engines:
         """
         found = []
         for binding in await self._owners.bound():
-            async with self._one_claim(binding.cluster_id):
-                if binding.cluster_id not in self._running:
-                    named = partial(self._book.names_for, binding.cluster_id)
-                    if await self._owners.end_unless(binding.cluster_id, named):
-                        found.append(self._owners.unfinished(binding))
+            if (cluster_id := binding.cluster_id) in self._running:
+                continue  # a claim of it may wait for a slow round, and the other clusters do not wait for that
+            async with self._one_claim(cluster_id):
+                named = partial(self._book.names_for, cluster_id)
+                if cluster_id not in self._running and await self._owners.end_unless(cluster_id, named):
+                    found.append(self._owners.unfinished(binding))
         return found
 
     async def keep_remembering(self) -> None:
@@ -320,9 +321,8 @@ class Engines:
         admin = self.clients.lasting(connection, settings, info.cluster_id, admin)
         owner = connection.owner
         most = None if owner.connection else INLINE_BYTES
-        keeper = ThrottleKeeper(
-            info.cluster_id, admin, LedgerStore(self._kube, owner), self._clock.monotonic, most=most
-        )
+        ledgers = LedgerStore(self._kube, owner)
+        keeper = ThrottleKeeper(info.cluster_id, admin, ledgers, self._clock.monotonic, most=most)
         parts = EngineParts(
             info=info,
             admin=admin,

@@ -93,6 +93,14 @@ OWNERSHIP_RULES = (
         ("tests/unit/reconcile/test_supervisor_created_again.py::test_the_former_client_is_used_no_more",),
     ),
     BrokenRule(
+        "slow-elsewhere",
+        "What is left in a cluster is restored while the round of another cluster does not end.",
+        "reconcile/engines.py",
+        "if (cluster_id := binding.cluster_id) in self._running:",
+        "if not (cluster_id := binding.cluster_id):",
+        ("tests/unit/reconcile/test_unfinished_work.py::TestASlowClusterElsewhere::test_whose_connection_is_edited",),
+    ),
+    BrokenRule(
         "ids-prove-nothing",
         "Throttles and cordons of another owner are taken over only if its addresses belong to the cluster.",
         "reconcile/decide/cluster_identity.py",
