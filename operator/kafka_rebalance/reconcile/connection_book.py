@@ -21,7 +21,7 @@ from kafka_rebalance.errors import RebalanceError
 from kafka_rebalance.kafka.credential_rotation import Source
 from kafka_rebalance.model.ownership import Binding, Owner
 from kafka_rebalance.reconcile.act.run_records import give_up_plan
-from kafka_rebalance.reconcile.decide.cluster_ownership import LedTo, Standing, owner_of
+from kafka_rebalance.reconcile.decide.cluster_ownership import LastUse, LedTo, Standing, owner_of
 from kafka_rebalance.reconcile.engine import ClusterEngine
 from kafka_rebalance.reconcile.report.connection_report import ConnectionState
 from kafka_rebalance.reconcile.report.sampling_report import SamplingState
@@ -79,10 +79,8 @@ class NamedConnection:
 
     The connection is kept for it even if no resource names it.
     """
-    last_settings: Kafka | None = None
-    """The last settings that led to that cluster, if the owner is a KafkaConnection that does not exist."""
-    last_secrets: Mapping[str, str] = field(default_factory=dict)
-    """By name, the uids of the Secrets that were last used to connect to that cluster."""
+    last: LastUse = field(default_factory=LastUse)
+    """How that cluster was last connected to. A KafkaConnection that can be read has settings of its own."""
     sampling: SamplingState | None = None
     """The samples of the cluster; None: it is not sampled."""
     task: asyncio.Task[None] | None = None
@@ -97,13 +95,13 @@ class NamedConnection:
 
     @property
     def kafka(self) -> Kafka | None:
-        """How to connect; None: a KafkaConnection that does not exist."""
+        """How to connect; None: a KafkaConnection that does not exist, or has never been readable."""
         return self.inline if self.resource is None else self.resource.spec
 
     @property
     def reach(self) -> Kafka | None:
         """The connection settings, even if they are used only to end work."""
-        return self.kafka or (self.last_settings if self.unfinished else None)
+        return self.kafka or (self.last.settings if self.unfinished else None)
 
     @property
     def on_record(self) -> str:
@@ -298,13 +296,9 @@ class ConnectionBook:
 
     def of_unfinished(self, binding: Binding) -> NamedConnection:
         """The connection to end the owner's work in this cluster. Raises ValueError if it is not on record."""
-        kafka, owner = Kafka.model_validate_json(binding.connection), binding.owner
-        if owner.connection:
-            connection = self.of_owner(owner)
-            connection.last_settings = kafka
-        else:
-            connection = self._entered(NamedConnection(owner, kafka))
-        connection.unfinished, connection.last_secrets = binding.cluster_id, binding.secrets
+        last, owner = LastUse.of(binding), binding.owner
+        connection = self._entered(NamedConnection(owner, None if owner.connection else last.settings))
+        connection.unfinished, connection.last = binding.cluster_id, last
         return connection
 
     def enter_rebalance(self, connection: NamedConnection, rebalance: Rebalance) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kafka_rebalance.api.connection import Kafka
 from kafka_rebalance.errors import RebalanceError, without_traceback
-from kafka_rebalance.reconcile.claim_checks import uid_of
+from kafka_rebalance.reconcile.claim_checks import Uids, uids_of
 from kafka_rebalance.reconcile.connection_book import NamedConnection
 
 FIRST_PAUSE_SECONDS = 2.0
@@ -25,13 +25,13 @@ _LONGEST_REST_SECONDS = 1.0
 class Tried(NamedTuple):
     """The settings of an attempt. A KafkaConnection that was created again counts as another one."""
 
-    uid: str | None
+    uids: Uids
     kafka: Kafka | None
 
     @classmethod
     def of(cls, connection: NamedConnection) -> "Tried":
         """The settings that an attempt uses now."""
-        return cls(uid_of(connection), connection.reach)
+        return cls(uids_of(connection), connection.reach)
 
 
 class ConnectionRetries:

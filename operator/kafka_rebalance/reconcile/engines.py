@@ -54,7 +54,7 @@ _LATE_SECONDS = 15.0
 
 
 class Running(NamedTuple):
-    """An engine with its task, the owner of its cluster, and the client. ``uid``: of the KafkaConnection it is of."""
+    """An engine with its task, the owner of its cluster, and the client. ``uid``: as ``Uids.settings``."""
 
     engine: ClusterEngine
     task: asyncio.Task[None]
@@ -139,18 +139,18 @@ class Engines:
         Raises why it cannot be reached, Refused if the cluster belongs to another owner or is another one.
         """
         # It may be edited, or created again, while its server is asked.
-        on_record, uid, own = connection.on_record, claim_checks.uid_of(connection), connection.resource
+        on_record, uids, own = connection.on_record, claim_checks.uids_of(connection), connection.resource
         settings, secrets = await self.clients.settings(connection)
         admin = self.clients.connect(settings, connection.owner)
         try:
             info = await admin.describe_cluster()
-            claim_checks.check_same_object(connection, uid)
+            claim_checks.check_same_object(connection, uids)
             claim_checks.check_unfinished(connection, info.cluster_id)
             connection.led_to = connection.led_to.then(connection.resource, info.cluster_id)
             former = await self._let_go_of_others(connection, info.cluster_id)
             connection.cluster_id = info.cluster_id
             server = Claimed(info, admin, servers_of(settings.bootstrap_servers), on_record, secrets)
-            claim = partial(self._claim, connection, uid, settings, server, admin, former)
+            claim = partial(self._claim, connection, uids, settings, server, admin, former)
             try:
                 engine, mine = await server.judged(claim)
             except Refused as differs:
@@ -264,7 +264,7 @@ class Engines:
     async def _claim(
         self,
         connection: NamedConnection,
-        uid: str | None,
+        uids: claim_checks.Uids,
         settings: ConnectionSettings,
         server: Claimed,
         admin: KafkaAdmin,
@@ -273,15 +273,15 @@ class Engines:
         """The engine, and whether it was begun with this client."""
         cluster_id = server.info.cluster_id
         async with self._one_claim(cluster_id):
-            claim_checks.check_same_object(connection, uid)
+            claim_checks.check_same_object(connection, uids)
             is_running = cluster_id in self._running
-            claimant = self._book.standing(connection.owner, cluster_id).after(former)
-            evict = partial(self._evict_others, cluster_id, connection.owner, uid)
+            claimant = claim_checks.claimant(connection, self._book.standing(connection.owner, cluster_id), former)
+            evict = partial(self._evict_others, cluster_id, connection.owner, uids.settings)
             bound = await self._owners.claim(claimant, server, self._book.standing, running=is_running, evict=evict)
             await evict()
             running = self._running.get(cluster_id)
             if running is None:
-                connection.engine = self._begin(connection, uid, settings, server.info, admin, bound.brokers)
+                connection.engine = self._begin(connection, uids, settings, server.info, admin, bound.brokers)
             else:
                 connection.engine = running.engine
             return connection.engine, running is None
@@ -312,7 +312,7 @@ class Engines:
     def _begin(
         self,
         connection: NamedConnection,
-        uid: str | None,
+        uids: claim_checks.Uids,
         settings: ConnectionSettings,
         info: ClusterInfo,
         admin: KafkaAdmin,
@@ -339,7 +339,7 @@ class Engines:
         )
         engine = ClusterEngine(parts)
         task = asyncio.create_task(self._keep(engine))
-        self._running[info.cluster_id] = Running(engine, task, connection.owner, uid, admin)
+        self._running[info.cluster_id] = Running(engine, task, connection.owner, uids.settings, admin)
         log.info("cluster %s: connected at %s", info.cluster_id, settings.bootstrap_servers)
         return engine
 

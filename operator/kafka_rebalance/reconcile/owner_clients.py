@@ -60,7 +60,7 @@ class OwnerClients:
             raise Permanent(
                 Reason.CONNECTION_NOT_FOUND, f"{connection.owner} does not exist: create it, or name another"
             )
-        only = connection.last_secrets if only_to_end(connection) else None
+        only = connection.last.secrets if only_to_end(connection) else None
         return await self._resolved(kafka, connection.owner, only)
 
     def lasting(

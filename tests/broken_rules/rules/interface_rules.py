@@ -116,7 +116,7 @@ INTERFACE_RULES = (
         "only-the-secret-on-record",
         "A connection that no resource names any more is used only with the Secrets with which it was made.",
         "reconcile/owner_clients.py",
-        "connection.last_secrets if only_to_end(connection) else None",
+        "connection.last.secrets if only_to_end(connection) else None",
         "None",
         (
             "tests/unit/reconcile/test_unfinished_work.py::TestAnotherSecret::test_after_the_connection_was_used",

@@ -80,7 +80,7 @@ OWNERSHIP_RULES = (
         "former-settings",
         "The settings of a former KafkaConnection take no cluster for the one that was created again.",
         "reconcile/claim_checks.py",
-        "if uid_of(connection) != uid:",
+        "if uids_of(connection) != before:",
         "if False:",
         ("tests/unit/reconcile/test_supervisor_created_again.py::test_the_former_settings_take_nothing",),
     ),
@@ -91,6 +91,28 @@ OWNERSHIP_RULES = (
         "(running.owner, running.uid) != (owner, uid)",
         "running.owner != owner",
         ("tests/unit/reconcile/test_supervisor_created_again.py::test_the_former_client_is_used_no_more",),
+    ),
+    BrokenRule(
+        "former-client-on-record",
+        "A client with the settings on record is that of the KafkaConnection that had them, not of one created again.",
+        "reconcile/claim_checks.py",
+        "(connection.last.uid or None) if connection.kafka is None else exists",
+        "exists",
+        (
+            "tests/unit/reconcile/test_supervisor_created_again.py::TestCreatedAgainUnreadable::test_its_own_settings_replace_the_client",
+            "tests/unit/reconcile/test_supervisor_created_again.py::TestCreatedAgainUnreadable::test_it_can_be_read_while_the_other_server_is_asked",
+        ),
+    ),
+    BrokenRule(
+        "former-uid-on-record",
+        "Settings on record that end work stay on record as those of the KafkaConnection that had them.",
+        "reconcile/claim_checks.py",
+        "edited=True, uid=connection.last.uid)",
+        "edited=True, uid=standing.uid)",
+        (
+            "tests/unit/reconcile/test_supervisor_created_again.py::TestCreatedAgainUnreadable::test_its_own_settings_replace_the_client",
+            "tests/unit/reconcile/test_supervisor_created_again.py::TestCreatedAgainUnreadable::test_the_settings_on_record_take_nothing_for_it",
+        ),
     ),
     BrokenRule(
         "slow-elsewhere",

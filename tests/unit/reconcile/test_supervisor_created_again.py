@@ -10,9 +10,13 @@ import pytest
 from tests.fakes.shared_clusters import REF, Away, Cluster, listener_of
 from tests.unit.reconcile.test_supervisor_two_connections import DRAIN, owner_of
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, ObjectMeta
+from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.model.topology import BrokerId
 from kafka_rebalance.reconcile import connection_retries, unfinished_work
+from kafka_rebalance.reconcile.claim_checks import claimant
+from kafka_rebalance.reconcile.connection_book import NamedConnection
+from kafka_rebalance.reconcile.decide.cluster_ownership import LastUse, Standing
 
 
 class Held(Cluster):
@@ -167,3 +171,87 @@ class TestDeletedAgain:
         moved.edit(CONNECTIONS, "k", "prod", bootstrapServers="new:9092")
         moved.see("a")
         await ends_with_the_settings_on_record(moved)
+
+
+async def begun_again(world):
+    """The operator is started again."""
+    world.begin()
+    await world.supervisor.start()
+    await world.supervisor.know(())
+
+
+def corrected(world):
+    """The field of a later version is removed."""
+    del world.kube.resources[CONNECTIONS, "k", "prod"]["spec"]["ofALaterVersion"]
+    world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"from": "All"})
+
+
+class TestCreatedAgainUnreadable:
+    """While the operator is down, k/prod is created again with the new address, and with a field of a later version.
+
+    The server at the former address belongs to others by now, and shows the ids of the cluster.
+    """
+
+    @pytest.fixture
+    async def unread(self, moved):
+        moved.servers["kafka"] = Held([1, 2, 3, 4], orders=[[1, 2, 3]] * 4)
+        self.former = moved.binding["uid"]
+        del moved.kube.resources[CONNECTIONS, "k", "prod"]
+        moved.connection(server="new", see=False)
+        moved.kube.edit(CONNECTIONS, "k", "prod", ofALaterVersion=True)
+        return moved
+
+    async def ends_with_its_own(self, world):
+        """Its own settings lead to the cluster: nothing is sent to the other server any more."""
+        fake = world.servers["kafka"]
+        await world.until(lambda: leads_to(world, "new:9092") and world.state("k", "prod", CONNECTIONS) == "Connected")
+        sent = list(fake.altered)
+        world.see("a")
+        world.real.slow = set()
+        world.real.arrive()
+        await world.until(lambda: world.state("a") == "Succeeded")
+        assert fake.altered == sent
+        assert not any(1 in replicas for replicas in world.real.lists("orders"))
+        assert not any(world.real.values.values())
+
+    @pytest.mark.parametrize("restarts", [1, 2])
+    async def test_its_own_settings_replace_the_client(self, unread, restarts):
+        """Until it can be read, work is ended with the settings on record, which stay those of the former one."""
+        unread.servers["kafka"].answers.set()
+        for _ in range(restarts):
+            await unread.supervisor.stop()
+            await begun_again(unread)
+            await unread.until(lambda: unread.supervisor._engines.get("c"))
+            assert (unread.binding["uid"], leads_to(unread, "kafka:9092")) == (self.former, True)
+        corrected(unread)
+        await self.ends_with_its_own(unread)
+
+    async def test_it_can_be_read_while_the_other_server_is_asked(self, unread):
+        """The answer counts for nothing: the binding never has the former address as one of the new object."""
+        await begun_again(unread)
+        fake, uid = unread.servers["kafka"], unread.kube.resources[CONNECTIONS, "k", "prod"]["metadata"]["uid"]
+        await unread.until(fake.described.is_set)
+        corrected(unread)
+        fake.answers.set()
+        await unread.until(lambda: unread.binding["uid"] == uid)
+        assert leads_to(unread, "new:9092")
+        await self.ends_with_its_own(unread)
+        assert fake.altered == []
+
+    def test_the_settings_on_record_take_nothing_for_it(self):
+        """Who has written them is not known, and they stay those of the former one."""
+        owner = Owner("k", "prod")
+        connection = NamedConnection(owner, unread=ObjectMeta(name="prod", namespace="k", uid="new"))
+        connection.last = LastUse(uid="former")
+        found = claimant(connection, Standing(owner, named=True, uid="new"), ())
+        assert (found.named, found.as_created, found.uid) == (False, False, "former")
+
+    async def test_the_same_one_keeps_the_client(self, moved):
+        """It was not created again: an edit does not replace a client that works."""
+        moved.kube.edit(CONNECTIONS, "k", "prod", ofALaterVersion=True)
+        await begun_again(moved)
+        await moved.until(lambda: moved.supervisor._engines.get("c"))
+        engine = moved.supervisor._engines.get("c").engine
+        corrected(moved)
+        await moved.until(lambda: moved.state("k", "prod", CONNECTIONS) == "Connected")
+        assert moved.supervisor._engines.get("c").engine is engine

@@ -8,8 +8,8 @@ server; from inline connections it does with this proof, and an idle one that no
 The same holds for one that has led to another cluster: those who run its brokers could let them claim any id.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from kafka_rebalance.api.connection import Kafka, KafkaSource
@@ -46,6 +46,24 @@ class Standing:
         Those who run the brokers of a KafkaConnection may let them claim any id.
         """
         return replace(self, moved=self.moved or any(binding.uid in {"", self.uid} for binding in former))
+
+
+@dataclass(frozen=True, slots=True)
+class LastUse:
+    """How an owner was last connected to a cluster in which it has left work, as it is on record.
+
+    ``secrets``: by name, the uids of the Secrets that were used. ``uid``: of the KafkaConnection that had these
+    settings, which is another one than that of now if it was created again; empty: not known, or the owner has none.
+    """
+
+    settings: Kafka | None = None
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    uid: str = ""
+
+    @classmethod
+    def of(cls, binding: Binding) -> "LastUse":
+        """Raises ValueError if the connection is not on record, or cannot be read."""
+        return cls(Kafka.model_validate_json(binding.connection), binding.secrets, binding.uid)
 
 
 @dataclass(frozen=True, slots=True)
