@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 from kafka_rebalance.api.conditions import NO_CONNECTION_REASONS
 from kafka_rebalance.clock import Clock
 from kafka_rebalance.errors import RebalanceError
+from kafka_rebalance.model.ownership import Owner
 from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.permissions import PermissionUnknown
@@ -49,14 +50,14 @@ class Lane(NamedTuple):
 
 
 class RefusedResources:
-    """``limits_known`` waits for the throttle resources; ``hand_over`` places what may use a connection by now."""
+    """``limits_known`` waits for the throttle resources of an owner; ``hand_over`` places what may use a connection."""
 
     def __init__(
         self,
         engines: Engines,
         stores: Stores,
         unconnected: UnconnectedResources,
-        limits_known: Callable[[], Awaitable[None]],
+        limits_known: Callable[[Owner], Awaitable[None]],
         hand_over: Callable[[NamedConnection], None],
         start: Callable[[Coroutine[Any, Any, None]], None],
         clock: Clock,
@@ -180,8 +181,8 @@ class RefusedResources:
                 started = await self._started(connection, run, running)
             except RebalanceError as error:
                 unknown = error
-        if started is Started.HERE:
-            await self._limits_known()
+        if running is not None and started is Started.HERE:
+            await self._limits_known(running.owner)
         rebalance, why = connection.rebalances.get(uid), connection.refusals.get(uid)
         if rebalance is None or why is None:
             return None  # permitted or gone meanwhile

@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 15.0
 """How often a KafkaConnection is looked at while all is well: labels of namespaces and brokers change unseen."""
 _LIMITS_SECONDS = 10.0
-"""How long rebalances wait for known throttle resources whose cluster has not been reached yet."""
+"""How long rebalances wait for known throttle resources of their owner whose cluster has not been reached yet."""
 
 
 class Supervisor:
@@ -303,7 +303,7 @@ class Supervisor:
             if (engine := connection.engine) is not None and not connection.may_move:
                 await place_all(connection, partial(self._settle, connection, problem))
                 connection.tried.set()
-                await self._limits_known()
+                await self._limits_known(connection.owner)
                 connection.may_move = connection.engine is engine  # else it was ended for another owner
             connection.tried.set()
             self._samplers.settle(connection)
@@ -378,12 +378,12 @@ class Supervisor:
             connection.resource = None
             connection.changed.set()
 
-    async def _limits_known(self) -> None:
-        """Return when every throttle resource has been handed to its engine, if its cluster answers soon.
+    async def _limits_known(self, owner: Owner) -> None:
+        """Return when every throttle resource of this owner has been handed to its engine, if its cluster answers soon.
 
-        After a start they arrive one by one: what one of them freezes or limits must not move before.
+        What one of them freezes or limits must not move before. Those of other owners limit nothing in its clusters.
         """
-        waiting = [other.tried.wait() for other in self._book if other.throttles]
+        waiting = [other.tried.wait() for other in self._book if other.owner == owner and other.throttles]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LIMITS_SECONDS):
                 await asyncio.gather(*waiting)

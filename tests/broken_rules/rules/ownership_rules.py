@@ -212,6 +212,17 @@ OWNERSHIP_RULES = (
         ("tests/unit/reconcile/test_supervisor_refused_lanes.py::test_the_plans_of_others_do_not_wait_for_it",),
     ),
     BrokenRule(
+        "limits-of-owners",
+        "Rebalances and refused runs do not wait for throttle resources of other owners, whose servers may hang.",
+        "reconcile/supervisor.py",
+        "if other.owner == owner and other.throttles",
+        "if other.throttles",
+        (
+            "tests/unit/reconcile/test_supervisor_limits.py::test_a_throttle_of_another_owner",
+            "tests/unit/reconcile/test_supervisor_refused_lanes.py::test_plans_wait_for_no_throttle_resource_of_another_owner",
+        ),
+    ),
+    BrokenRule(
         "doubted-again",
         "A run that was in doubt once is doubted again when the cluster gets another KafkaConnection.",
         "reconcile/act/cluster_owners.py",

@@ -223,7 +223,7 @@ class TestSomebodyComesMeanwhile:
         mine = world.applied()
         engine = await world.running()
         known = asyncio.Event()
-        world.supervisor._limits_known = known.wait
+        world.supervisor._limits_known = lambda _owner: known.wait()
         world.applied("s", server="other:9092")
         await until(lambda: len(world.brokers) > 1 and world.brokers[1].closed)
         world.gone(mine)

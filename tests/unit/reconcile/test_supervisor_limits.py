@@ -26,7 +26,7 @@ class Engine:
 
 
 class World:
-    """One cluster that two teams use from their own namespaces. ``answers``: the results of connecting from there."""
+    """One cluster that a team names by two addresses. ``answers``: the results of connecting, by the host."""
 
     def __init__(self):
         self.kube, self.engine = KubeInMemory(), Engine()
@@ -35,17 +35,18 @@ class World:
         self.supervisor._engines.reached_by = self.connect
 
     async def connect(self, connection):
-        return await asyncio.shield(self.answers[connection.owner.namespace])
+        host, _, _ = connection.inline.bootstrap_servers.partition(":")
+        return await asyncio.shield(self.answers[host])
 
-    def throttle(self):
-        return self._applied(REASSIGNMENT_THROTTLES, "limits", freeze=True)
+    def throttle(self, namespace="team"):
+        return self._applied(REASSIGNMENT_THROTTLES, "limits", namespace, freeze=True)
 
     def rebalance(self):
         return self._applied(REBALANCES, "moves")
 
-    def _applied(self, plural, namespace, **spec):
-        metadata = {"name": "a", "namespace": namespace, "uid": f"u-{namespace}"}
-        spec = {"kafka": {"bootstrapServers": "kafka:9092"}, **spec}
+    def _applied(self, plural, host, namespace="team", **spec):
+        metadata = {"name": "a", "namespace": namespace, "uid": f"u-{host}"}
+        spec = {"kafka": {"bootstrapServers": f"{host}:9092"}, **spec}
         return self.kube.create(plural, {"metadata": metadata, "spec": spec})
 
     def see_rebalance(self):
@@ -69,7 +70,7 @@ async def world():
 
 
 async def test_a_throttle_that_is_slow_to_come(world):
-    """The cluster answers one team first; the other team has frozen it."""
+    """The cluster answers at one address first; a resource with the other address has frozen it."""
     world.supervisor.throttle_seen(world.throttle(), deleted=False)
     world.see_rebalance()
     world.answers["moves"].set_result(world.engine)
@@ -103,7 +104,16 @@ async def test_a_throttle_of_a_cluster_that_hangs(world, monkeypatch):
     assert world.known == (False, True)
 
 
-@pytest.mark.parametrize("namespaces", [(), ("limits", "moves")])
+async def test_a_throttle_of_another_owner(world):
+    """It limits nothing in this owner's cluster, and its server may hang: nobody waits for it."""
+    world.supervisor.throttle_seen(world.throttle("others"), deleted=False)
+    world.see_rebalance()
+    world.answers["moves"].set_result(world.engine)
+    await world.settles()
+    assert world.known == (False, True)
+
+
+@pytest.mark.parametrize("namespaces", [(), ("team",)])
 async def test_throttles_are_asked_for_before_anything_is_watched(world, namespaces):
     """The watch may deliver rebalances first."""
     world.throttle()
@@ -117,12 +127,13 @@ async def test_throttles_are_asked_for_before_anything_is_watched(world, namespa
 
 async def test_a_throttle_that_goes_meanwhile(world):
     """While rebalances wait, the engine has the latest version of the throttle."""
-    hung = {**world.throttle(), "metadata": {**world.throttle()["metadata"], "namespace": "moves", "uid": "u-2"}}
-    world.supervisor.throttle_seen(world.throttle(), deleted=False)
+    hung = world.throttle()
+    beside = {**hung, "metadata": {**hung["metadata"], "name": "b", "uid": "u-2"}, "spec": world.rebalance()["spec"]}
     world.supervisor.throttle_seen(hung, deleted=False)
+    world.supervisor.throttle_seen(beside, deleted=False)
     world.see_rebalance()
     world.answers["moves"].set_result(world.engine)
     await world.settles()
     assert world.known == (True, False)
-    world.supervisor.throttle_seen(hung, deleted=True)
+    world.supervisor.throttle_seen(beside, deleted=True)
     assert world.known == (False, False)

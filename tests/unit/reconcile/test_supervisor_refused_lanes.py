@@ -4,8 +4,9 @@ import asyncio
 
 from tests.fakes.shared_clusters import REF, Cluster
 
-from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REBALANCES
+from kafka_rebalance.api.v1alpha1 import CONNECTIONS, REASSIGNMENT_THROTTLES, REBALANCES
 from kafka_rebalance.model.ownership import Owner
+from kafka_rebalance.reconcile import supervisor as supervising
 
 
 class Hanging(Cluster):
@@ -50,6 +51,34 @@ async def test_the_plans_of_others_do_not_wait_for_it(world):
         world.supervisor.seen(plural, body, deleted=False)
     await world.until(lambda: world.state("own") == "Succeeded")
     assert server.unanswered
+
+
+class Silent:
+    """A server that does not answer."""
+
+    async def describe_cluster(self):
+        await asyncio.Event().wait()
+
+    async def close(self):
+        pass
+
+
+async def test_plans_wait_for_no_throttle_resource_of_another_owner(world):
+    """After a restart, open runs of a refused namespace are placed although a server that it names hangs."""
+    world.connection(names=["a", "own"])
+    world.create("a", kafka=REF, brokers={"decommission": [1]}, approval={"policy": "Manual"})
+    world.see()
+    await world.until(lambda: world.state("a") == "AwaitingApproval")
+    world.edit(CONNECTIONS, "k", "prod", allowedNamespaces={"names": ["own"]})
+    await world.until(lambda: world.state("a") == "ConnectionNotPermitted")
+    world.servers["silent"] = Silent()
+    world.create("a", "silent", "t", REASSIGNMENT_THROTTLES, leaderRate="1", followerRate="1")
+    world.create("own", kafka=REF)
+    await world.supervisor.stop()
+    world.begin()
+    await world.supervisor.know(())
+    async with asyncio.timeout(supervising._LIMITS_SECONDS / 2):
+        await world.until(lambda: world.state("own") == "Succeeded")
 
 
 async def test_refusals_that_are_judged_again(world):
