@@ -12,6 +12,7 @@ import logging
 from asyncio import Lock, Semaphore
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -23,9 +24,10 @@ from kafka_rebalance.model.run import Run
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.permissions import PermissionUnknown
 from kafka_rebalance.reconcile.act.retention import abandoned
+from kafka_rebalance.reconcile.act.started_answers import StartedAnswer, StartedAnswers
 from kafka_rebalance.reconcile.act.started_runs import Started
 from kafka_rebalance.reconcile.connection_book import NamedConnection
-from kafka_rebalance.reconcile.engines import Engines, Running
+from kafka_rebalance.reconcile.engines import Engines
 from kafka_rebalance.reconcile.state.record import Stores
 from kafka_rebalance.reconcile.throttle.unconnected_resources import UnconnectedResources
 
@@ -78,6 +80,7 @@ class RefusedResources:
         """By connection and namespace: the lanes that are worked on, and the uids that wait in each, in order."""
         self._gone_since: dict[str, float] = {}
         """By uid, when all topics of an open run were first seen to be gone."""
+        self._answers = StartedAnswers(clock.monotonic)
 
     def refuse(self, connection: NamedConnection, refusals: dict[str, RebalanceError]) -> None:
         """From now on these may not use the connection, by uid, and the others may. Nothing new starts for them."""
@@ -175,24 +178,25 @@ class RefusedResources:
         """
         run = await self._stores.runs.load(uid)
         running = self._engines.get(run.cluster_id) if run is not None and run.open else None
-        started, unknown = Started.ELSEWHERE, None
+        answer, here = None, False
         if run is not None and running is not None:
-            try:
-                started = await self._started(connection, run, running)
-            except RebalanceError as error:
-                unknown = error
-        if running is not None and started is Started.HERE:
-            await self._limits_known(running.owner)
+            here = connection.placed.get(uid) is running.engine
+            if not here:
+                ask = partial(self._engines.started, run, connection.owner, running)
+                answer = await self._answers.of(run, connection.owner, running.engine, ask)
+                here = answer.started is Started.HERE
+            if here:
+                await self._limits_known(running.owner)
         rebalance, why = connection.rebalances.get(uid), connection.refusals.get(uid)
         if rebalance is None or why is None:
             return None  # permitted or gone meanwhile
         if isinstance(why, PermissionUnknown):
             return None
-        if run is None or running is None or started is not Started.HERE:
+        if run is None or running is None or not here:
             connection.leave(uid)
             if rebalance.record.open_run is not None and not (run is not None and run.open):
                 connection.read_again(uid)  # the end is stored, although its write got no answer
-            if run is not None and self._nothing_is_left(run, started):
+            if run is not None and self._nothing_is_left(run, answer):
                 await self._give_up(connection, run)
         elif self._engines.get(run.cluster_id) is running:
             served = connection.placed.get(uid) is running.engine and rebalance.refusal is None
@@ -201,20 +205,14 @@ class RefusedResources:
             goes_on = (served or owned) and _goes_on(connection, why)
             connection.busy.discard(uid)
             connection.place(rebalance, running.engine, None if goes_on else why)
-        return unknown
+        return None if answer is None else answer.unknown
 
-    async def _started(self, connection: NamedConnection, run: Run, running: Running) -> Started:
-        if connection.placed.get(run.uid) is running.engine:
-            return Started.HERE
-        return await self._engines.started(run, connection.owner, running)
-
-    def _nothing_is_left(self, run: Run, started: Started) -> bool:
-        """Whether all topics that the run moves have been gone for a while."""
-        if started is not Started.UNKNOWN:
+    def _nothing_is_left(self, run: Run, answer: StartedAnswer | None) -> bool:
+        """Whether all topics that the run moves have been gone for a while, between two answers of the brokers."""
+        if answer is None or answer.started is not Started.UNKNOWN:
             self._gone_since.pop(run.uid, None)
             return False
-        now = self._clock.monotonic()
-        return now - self._gone_since.setdefault(run.uid, now) >= _GONE_SECONDS
+        return answer.at - self._gone_since.setdefault(run.uid, answer.at) >= _GONE_SECONDS
 
     async def _give_up(self, connection: NamedConnection, run: Run) -> None:
         """End an open run that has nothing left to move, and may have started at a server that only claimed the id.

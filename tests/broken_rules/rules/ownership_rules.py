@@ -223,6 +223,17 @@ OWNERSHIP_RULES = (
         ),
     ),
     BrokenRule(
+        "answers-about-runs",
+        "Edits of a refused resource lead to no more questions about where its open run started.",
+        "reconcile/act/started_answers.py",
+        "if last is not None and last.counts(run, owner, began):",
+        "if last is not None and last.counts(run, owner, 1e9):",
+        (
+            "tests/unit/reconcile/act/test_started_answers.py::test_edits_do_not_ask_again",
+            "tests/unit/reconcile/test_supervisor_refused_lanes.py::test_edits_lead_to_no_more_questions_about_a_run",
+        ),
+    ),
+    BrokenRule(
         "doubted-again",
         "A run that was in doubt once is doubted again when the cluster gets another KafkaConnection.",
         "reconcile/act/cluster_owners.py",

@@ -81,6 +81,32 @@ async def test_plans_wait_for_no_throttle_resource_of_another_owner(world):
         await world.until(lambda: world.state("own") == "Succeeded")
 
 
+async def test_edits_lead_to_no_more_questions_about_a_run(world, monkeypatch):
+    """The owner's brokers are asked about all its topics. They are asked again some seconds later."""
+    world.servers["evil"] = evil = Cluster([1, 2, 3, 4], **{"orders": [[1]], "made-up": [[1]]})
+    evil.slow = set(evil.brokers)
+    world.create("evil", "evil", brokers={"include": [2, 3, 4]}, throttle={"unlimited": True})
+    world.see("evil")
+    await world.until(lambda: evil.flying)
+    world.connection(names=["own"])
+    await world.until(lambda: world.state("evil") == "ClusterOwnedElsewhere")
+    asked, ids = [], world.real.topic_ids
+
+    async def topic_ids(topics=None):
+        if topics is not None and "made-up" in topics:
+            asked.append(world.clock.monotonic())
+        return await ids(topics)
+
+    monkeypatch.setattr(world.real, "topic_ids", topic_ids)
+    await world.until(lambda: asked)
+    asked.clear()
+    for priority in range(1, 20):
+        world.edit(REBALANCES, "evil", "r", priority=priority)
+        await asyncio.sleep(0.03)
+    assert not asked
+    await world.until(lambda: asked)
+
+
 async def test_refusals_that_are_judged_again(world):
     """Resources that wait keep their places, although others are edited all the time."""
     connection = world.supervisor._book.of_owner(Owner("k", "prod"))
