@@ -62,7 +62,7 @@ class NamedConnection:
     may_move: bool = False
     """Whether its rebalances may be handed to the engine.
 
-    They may once ``tried`` is set for every connection with throttle resources, or after a limited time.
+    They may once ``tried`` is set for every connection of its owner with throttle resources, or after a limited time.
     """
     cluster_id: str = ""
     """The id that its server claims; empty if it never answered."""
