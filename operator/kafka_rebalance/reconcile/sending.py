@@ -133,7 +133,7 @@ class Sending:
         once, so they take no room from copies. Copies are chosen after that, and sent once throttled.
         """
         cluster, acting = look.observation.cluster, []
-        self._submitting.begin_round()
+        self._submitting.begin_round(look.read_at)
         await self._drained.look(cluster)
         may_cordon = [r for r in self._rebalances.values() if r.record.open_run is not None]
         async for rebalance in with_pauses(self._turns.of("cordon", running)):

@@ -31,6 +31,8 @@ class OriginRecords:
 
         With each: whether the run has then changed nothing at all.
         """
+        self._again: dict[str, Collection[TopicPartition]] = {}
+        """Those of them whose first call may have been sent before."""
         self._new_dirs: dict[str, Mapping[ReplicaKey, bool]] = {}
         """The same of the replicas that are asked for another log dir now."""
 
@@ -66,6 +68,7 @@ class OriginRecords:
             for tp in allowed.intersection(first | again)
             for recorded, state in [found[tp]]
         }
+        self._again[rebalance.uid] = again
         return replace(
             orders,
             cancels=tuple(tp for tp in orders.cancels if tp in allowed),
@@ -130,14 +133,24 @@ class OriginRecords:
             rebalance.record = replace(rebalance.record, origins=origins)
         return stored.is_written(rebalance.uid, run.run_id)
 
-    async def give_up(self, rebalance: Rebalance, refused: Collection[TopicPartition]) -> None:
+    async def give_up(
+        self,
+        rebalance: Rebalance,
+        refused: Collection[TopicPartition],
+        found: Mapping[TopicPartition, PartitionState] | None = None,
+    ) -> None:
         """Give up the origins of partitions whose first order Kafka has just refused, or which were not sent it.
 
-        What the run may have changed before, the leader or a log dir, stays on record.
+        What the run may have changed before, the leader or a log dir, stays on record. ``found``: the partitions as
+        they were read since the record. What they show of a first call that was sent before stays on record too.
         """
         new, gone = self._new.get(rebalance.uid, {}), dict[Origin, Origin | None]()
+        again = self._again.get(rebalance.uid, ())
         for tp in new.keys() & refused:
             if (row := rebalance.record.origins.get(tp)) is not None:
+                state = (found or {}).get(tp) if tp in again else None
+                if state is not None and carried_out(row.replicas, row.first_call, state):
+                    continue
                 instead = replace(row, first_call=row.replicas)
                 gone[row] = instead if row.log_dirs != () or not new[tp] else None
         await self._strike_off(rebalance, gone)

@@ -11,21 +11,24 @@ from kafka_rebalance.errors import Permanent, RebalanceError
 from kafka_rebalance.execution.partition_status import MovePhase
 from kafka_rebalance.execution.schedule import Orders
 from kafka_rebalance.kafka.ports import AlterCode, KafkaAdmin, KafkaWriter
-from kafka_rebalance.model.topology import ClusterState, TopicPartition
+from kafka_rebalance.model.topology import ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.act.last_calls import LastCalls
 from kafka_rebalance.reconcile.act.lifecycle import Lifecycle
 from kafka_rebalance.reconcile.act.origin_records import OriginRecords
 from kafka_rebalance.reconcile.act.unanswered_first_calls import UnansweredFirstCalls
 from kafka_rebalance.reconcile.decide.arrival_proof import leading_back
-from kafka_rebalance.reconcile.decide.step_orders import orders_where
+from kafka_rebalance.reconcile.decide.step_orders import changed_since, named_by, orders_where, orders_without
 from kafka_rebalance.reconcile.state.assessment import RefusedOrders
 from kafka_rebalance.reconcile.state.rebalance import Rebalance, is_served
 from kafka_rebalance.reconcile.state.record import Stores
+from kafka_rebalance.reconcile.state.round_thread import computed
 from kafka_rebalance.units import few
 
 log = logging.getLogger(__name__)
 
+_MANY = 2_000
+"""From this number of calls on, a thread compares their partitions."""
 _MANY_REFUSED = 300
 """Partitions of one call that Kafka refuses, after which nothing is sent for a while."""
 _FIRST_PAUSE_SECONDS = 2.0
@@ -70,7 +73,7 @@ class Submitting:
         """By uid: until when nothing is sent after many refusals, and the length of this pause."""
         self._refusals: dict[str, RefusedOrders] = {}
         self._read_at = float("-inf")
-        """When the readings of this round were made, or before that."""
+        """When the readings of this round were begun, or before that."""
 
     async def submit(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> bool:
         """Record the origins, then send; whether anything was sent.
@@ -86,12 +89,17 @@ class Submitting:
         late = self._lifecycle.late_call_possible(rebalance)
         orders = self._first_calls.without_held(rebalance, orders, cluster, late=late)
         orders = await self._origins.record(rebalance, orders, cluster)
-        orders = await self._of_the_same_topics(rebalance, orders, cluster)
+        found = await self._read_since(orders)
+        unsent = set[TopicPartition]()
+        if found is not None:
+            many = len(named_by(orders)) >= _MANY
+            unsent = await computed(changed_since, orders, cluster.partitions, found, many=many)
         served = is_served(rebalance, self._rebalances)
         if not served or rebalance.desired.deleted_since(rebalance.memory.prepared):
             # The throttle and the records took their time: what was chosen to begin is not begun any more.
-            await self._origins.give_up(rebalance, {*orders.alters, *orders.elections})
+            unsent |= {*orders.alters, *orders.elections}
             orders = Orders(orders.cancels if served else ())
+        orders = orders_without(orders, unsent)
         failure: RebalanceError | None = None
         sent = False
         async with self._lifecycle.problems_of(rebalance, _STAGE):
@@ -119,30 +127,33 @@ class Submitting:
             except Exception:
                 self._lifecycle.note_unanswered(rebalance)
                 raise
+        # Not before the calls: it may take seconds, in which the partitions of the calls may change too.
+        await self._origins.give_up(rebalance, unsent, found)
         if failure is not None:
             raise failure
         return sent
 
-    async def _of_the_same_topics(self, rebalance: Rebalance, orders: Orders, cluster: ClusterState) -> Orders:
-        """Those for topics with the id that was read: Kafka knows the topics of calls by name.
+    async def _read_since(self, orders: Orders) -> Mapping[TopicPartition, PartitionState] | None:
+        """The partitions of the orders as they are now, if throttles or records took their time since the reading.
 
-        Asked for only if throttles or records took their time since the reading.
+        None: the reading has just been made. A description that takes long too is made once more.
         """
-        named = {*orders.cancels, *orders.alters, *orders.elections}
-        if not named or self._clock.monotonic() - self._read_at < _READ_JUST_NOW_SECONDS:
-            return orders
-        ids = await self._admin.topic_ids({tp.topic for tp in named})
-        other = {tp for tp in named if cluster.partitions[tp].topic_id not in {"", ids.get(tp.topic)}}
-        await self._origins.give_up(rebalance, other)
-        return orders_where(orders, lambda tp: tp not in other)
+        if not (named := named_by(orders)) or not self._is_old(self._read_at):
+            return None
+        topics, begun = {tp.topic for tp in named}, self._clock.monotonic()
+        found = await self._admin.describe_partitions(topics)
+        return await self._admin.describe_partitions(topics) if self._is_old(begun) else found
 
-    def begin_round(self) -> None:
-        """What was read for this round is new. What Kafka refused in the last one is forgotten.
+    def _is_old(self, read_at: float) -> bool:
+        return self._clock.monotonic() - read_at >= _READ_JUST_NOW_SECONDS
+
+    def begin_round(self, read_at: float) -> None:
+        """What was read for this round was read from ``read_at`` on. What Kafka refused in the last one is forgotten.
 
         As long as a rebalance pauses because of that, it is kept.
         """
         self._first_calls.keep(self._rebalances.keys())
-        now = self._read_at = self._clock.monotonic()
+        self._read_at, now = read_at, self._clock.monotonic()
         paused = {uid for uid, (until, _) in self._pauses.items() if now < until}
         self._refusals = {uid: found for uid, found in self._refusals.items() if uid in paused}
 

@@ -170,6 +170,29 @@ def may_lessen_isr(orders: Orders, partitions: Mapping[TopicPartition, Partition
     return found
 
 
+def changed_since(
+    orders: Orders,
+    before: Mapping[TopicPartition, PartitionState],
+    now: Mapping[TopicPartition, PartitionState],
+) -> set[TopicPartition]:
+    """The partitions of the orders that differ from the reading by which these were chosen, or could not be read.
+
+    The ISR and the leader count only for orders that leave out a replica, and an election is checked by Kafka.
+    """
+    nulls, found = set(orders.cancels), set()
+    for tp in named_by(orders):
+        then, state = before[tp], now.get(tp)
+        if state is None or then.topic_id not in {"", state.topic_id}:
+            found.add(tp)
+            continue
+        same = (then.replicas, then.adding, then.removing) == (state.replicas, state.adding, state.removing)
+        if same and (tp in nulls or not set(then.replicas) <= set(orders.alters.get(tp, then.replicas))):
+            same = (then.isr, then.leader) == (state.isr, state.leader)
+        if not same:
+            found.add(tp)
+    return found
+
+
 def further_called(rebalance: RebalanceView, orders: Orders, called: Collection[TopicPartition]) -> bool:
     """Whether a call of the round may be followed by another one: not all were the last ones of their partitions."""
     run = rebalance.record.loaded_run

@@ -59,7 +59,8 @@ class Look:
     """What one round saw. ``fresh``: the partitions that were read in this round. ``log_dirs`` None: not read in it.
 
     ``listed``: the reassignments, if they were listed in this round and no call was sent since. The partitions and
-    unread topics of ``observation`` are live: later readings of the observer update them.
+    unread topics of ``observation`` are live: later readings of the observer update them. ``read_at``: the monotonic
+    time at which the reading of the ``fresh`` ones began.
     """
 
     observation: Observation
@@ -67,6 +68,7 @@ class Look:
     fresh: frozenset[TopicPartition]
     log_dirs: LogDirReading | None = None
     listed: Listed | None = None
+    read_at: float = float("-inf")
 
 
 class Observer:
@@ -202,6 +204,7 @@ class Observer:
         known = await self.everything()
         again = self.full_readings != self._looked_at
         self._looked_at = self.full_readings
+        read_at = self._clock.monotonic()
         fresh, listed = await self._to_describe(moving, info)
         all_that_move = listed is None
         many = max(len(planned), len(self._unhealthy)) >= _MANY
@@ -230,7 +233,7 @@ class Observer:
             unread=self._unread,
         )
         changed, self._changed = self._changed | gone if gone else self._changed, set()
-        return Look(observation, self._numbered(changed), frozenset(fresh), listed=listed)
+        return Look(observation, self._numbered(changed), frozenset(fresh), listed=listed, read_at=read_at)
 
     async def describe(self, tps: Collection[TopicPartition]) -> None:
         """Read the topics of these partitions by name: a reading of everything lacks those that Kafka hides."""

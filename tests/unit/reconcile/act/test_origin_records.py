@@ -34,15 +34,19 @@ class World:
         recorded(self.rebalance, run=RUN, origins={TP: origin})
         self.origin = origin
 
-    async def sends(self, call, held=HELD, leader=1, *, refused=False):
-        """Returns the origin on record before the call, or after it is refused; None: there is none."""
+    async def sends(self, call, held=HELD, leader=1, *, refused=False, found=None):
+        """Returns the origin on record before the call, or after it is refused; None: there is none.
+
+        ``found``: the replicas as they were read after the record.
+        """
         await self.stores.origins.append("u-1", "run-1", [self.origin])
         state = PartitionState(TP, "id", held, frozenset(held), BrokerId(leader))
         orders = Orders(alters={TP: call})
         allowed = await self.records.record(self.rebalance, orders, ClusterState("c", {}, {TP: state}))
         assert allowed == orders
         if refused:
-            await self.records.give_up(self.rebalance, [TP])
+            since = {TP: replace(state, replicas=found, isr=frozenset(found))} if found else None
+            await self.records.give_up(self.rebalance, [TP], since)
         stored = await self.stores.origins.load("u-1", "run-1")
         assert stored == self.rebalance.record.origins
         return stored.get(TP)
@@ -81,3 +85,20 @@ class TestRefused:
         world = World(replace(FOUND, first_call=first))
         remembered(world.rebalance, unanswered_at=world.clock.monotonic())
         assert await world.sends(OTHER, refused=True) == replace(FOUND, first_call=left)
+
+
+class TestNotSent:
+    """The partition was read again after the record, and is another one now."""
+
+    @pytest.mark.parametrize("found", [FIRST, OTHER, replicas_of(3, 4)])
+    async def test_it_is_of_others(self, found):
+        """The call was recorded for the first time now: also what looks like its result was made by others."""
+        assert await World(replace(FOUND, first_call=HELD)).sends(FIRST, refused=True, found=found) is None
+
+    async def test_a_first_call_of_an_earlier_round_was_carried_out(self):
+        """Metadata that was old then did not show it."""
+        assert await World(FOUND).sends(FIRST, refused=True, found=FIRST) == FOUND
+
+    @pytest.mark.parametrize("found", [HELD, OTHER, replicas_of(3, 4)])
+    async def test_a_first_call_of_an_earlier_round_was_not(self, found):
+        assert await World(FOUND).sends(FIRST, refused=True, found=found) is None

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.schedule import Orders
-from kafka_rebalance.model.topology import TopicPartition, replicas_of
-from kafka_rebalance.reconcile.decide.step_orders import unchanged_orders
+from kafka_rebalance.model.topology import BrokerId, PartitionState, TopicPartition, replicas_of
+from kafka_rebalance.reconcile.decide.step_orders import changed_since, unchanged_orders
 
 TPS = [TopicPartition("t", number) for number in range(2)]
 
@@ -25,3 +27,55 @@ class TestUnchangedOrders:
             dict.fromkeys(TPS, PartitionStatus(MovePhase.READY)),
         )
         assert unchanged_orders(orders, statuses, dict(statuses)) == orders
+
+
+HELD = replicas_of(1, 2, 3)
+STATE = PartitionState(TPS[0], "id", HELD, frozenset(HELD), BrokerId(1))
+NULL = Orders(cancels=(TPS[0],))
+DROP = Orders(alters={TPS[0]: replicas_of(2, 3)})
+COPY = Orders(alters={TPS[0]: replicas_of(4, 1, 2, 3)})
+REORDER = Orders(alters={TPS[0]: replicas_of(2, 1, 3)})
+ELECTION = Orders(elections=(TPS[0],))
+ORDERS = {"null": NULL, "drop": DROP, "copy": COPY, "reorder": REORDER, "election": ELECTION}
+
+
+class TestChangedSince:
+    """The records took their time. What was another partition meanwhile is not sent what was chosen before."""
+
+    @staticmethod
+    def changed(order, **edits):
+        return changed_since(ORDERS[order], {TPS[0]: STATE}, {TPS[0]: replace(STATE, **edits)}) == {TPS[0]}
+
+    @pytest.mark.parametrize("order", ORDERS)
+    def test_the_same(self, order):
+        assert not self.changed(order)
+
+    @pytest.mark.parametrize("order", ORDERS)
+    @pytest.mark.parametrize(
+        "edits",
+        [
+            {"replicas": replicas_of(1, 3, 2)},
+            {"replicas": replicas_of(1, 2, 3, 4), "adding": replicas_of(4)},
+            {"removing": replicas_of(3)},
+            {"topic_id": "id-2"},
+            {"topic_id": ""},
+        ],
+    )
+    def test_other_replicas_or_another_topic(self, order, edits):
+        assert self.changed(order, **edits)
+
+    @pytest.mark.parametrize("edits", [{"isr": frozenset(HELD[:2])}, {"leader": BrokerId(2)}, {"leader": None}])
+    @pytest.mark.parametrize(
+        ("order", "counts"), [("null", True), ("drop", True), ("copy", False), ("reorder", False), ("election", False)]
+    )
+    def test_replicas_in_sync_count_for_what_leaves_one_out(self, order, counts, edits):
+        """Kafka elects only a replica in sync."""
+        assert self.changed(order, **edits) is counts
+
+    def test_brokers_that_report_no_topic_ids(self):
+        before = {TPS[0]: replace(STATE, topic_id="")}
+        assert not changed_since(COPY, before, before)
+
+    @pytest.mark.parametrize("order", ORDERS)
+    def test_what_could_not_be_read(self, order):
+        assert changed_since(ORDERS[order], {TPS[0]: STATE}, {}) == {TPS[0]}
