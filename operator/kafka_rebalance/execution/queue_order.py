@@ -130,10 +130,13 @@ class _Contender:
         """Waiting adds one per full hour, and running takes nothing away."""
         return self.claimant.priority + self.waited // _HOUR
 
-    def order_of_holders(self) -> tuple[bool, bool, int, bool, datetime, str]:
-        """First the one that keeps the place if two that overlap have it, as after a start or an edited spec."""
+    def order_of_holders(self) -> tuple[bool, bool, bool, int, datetime, str]:
+        """First the one that keeps the place if two that overlap have it, as after a start or an edited spec.
+
+        One with copies in flight before one of higher priority, which displaces it and waits for that.
+        """
         mine = self.claimant
-        return (not mine.tearing_down, not self.ran, -mine.priority, mine.at_rest, mine.since, mine.key)
+        return (not mine.tearing_down, not self.ran, mine.at_rest, -mine.priority, mine.since, mine.key)
 
     def order_of_waiters(self) -> tuple[bool, bool, int, bool, datetime, str]:
         """Rule 2; those that ask for nothing come last."""

@@ -189,7 +189,7 @@ class Rounds:
             await self._each(waiting, "let go", self._prepare)
         await self._write_objects(rebalances)
         info = self.info = await self._admin.describe_cluster()
-        self._lifecycle.live = info.brokers
+        self._lifecycle.live, self._lifecycle.partitions = info.brokers, self._observer.known()
         for rebalance in rebalances:
             self._lifecycle.note_live(rebalance)
         await self.throttle.load(rebalances, info)

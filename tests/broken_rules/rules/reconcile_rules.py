@@ -31,8 +31,8 @@ RECONCILE_RULES = (
         "skipped-by-the-run-ahead",
         "A run that waits cancels and throttles its copy of a partition that the run ahead of it has skipped.",
         "reconcile/decide/queue_places.py",
-        "return frozenset(rebalance.assessment.statuses.within(MovePhase.SKIPPED))",
-        "return frozenset(rebalance.assessment.statuses.within())",
+        "    skipped = rebalance.assessment.statuses.within(MovePhase.SKIPPED)\n",
+        "    skipped = rebalance.assessment.statuses.within()\n",
         (
             "tests/unit/reconcile/test_engine_drift.py::test_what_another_rebalance_has_left_alone_is_cancelled",
             "tests/unit/reconcile/decide/test_throttle_claims.py::TestClaims::test_one_that_waits_claims_what_no_other_moves",
@@ -220,8 +220,8 @@ RECONCILE_RULES = (
         "recorded-start",
         "No order is sent before the start of the run is recorded.",
         "reconcile/sending.py",
-        "or not await self._lifecycle.record_start(rebalance):",
-        "or await self._lifecycle.record_start(rebalance) is None:",
+        "or not await self._lifecycle.record_start(rebalance, named):",
+        "or await self._lifecycle.record_start(rebalance, named) is None:",
         ("tests/unit/reconcile/test_engine_unsent_runs.py::TestDeletion::test_nothing_is_sent_that_is_not_on_record",),
     ),
     BrokenRule(

@@ -310,12 +310,13 @@ class TestAfterAStart:
     @pytest.mark.parametrize(
         ("first", "second"),
         [
-            (claimant("z", "a0", holds=True, priority=1), running("a", "a0")),
+            (claimant("z", "a0", holds=True, priority=1), claimant("a", "a0", holds=True)),
             (running("z", "a0"), claimant("a", "a0", holds=True, hours=5)),
+            (running("z", "a0"), claimant("a", "a0", holds=True, priority=1)),
             (claimant("z", "a0", holds=True, hours=5), claimant("a", "a0", holds=True)),
             (claimant("z", "a0", holds=True, tearing_down=True), running("a", "a0", priority=5)),
         ],
-        ids=["priority", "in flight", "the older", "a rollback"],
+        ids=["priority", "in flight", "in flight before priority", "the older", "a rollback"],
     )
     def test_of_two_open_runs_one_goes_on(self, first, second):
         """One had been displaced or passed; the other drains if necessary, and the places stay stable afterwards."""

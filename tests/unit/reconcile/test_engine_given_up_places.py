@@ -230,6 +230,30 @@ async def test_one_with_a_topic_that_cannot_be_read(how):
     assert not cancelled(operator)
 
 
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize(("policy", "unread"), [("Revert", "hidden"), ("Revert", "failing"), ("Rollback", "hidden")])
+async def test_its_own_copies_that_cannot_be_cancelled_at_once(policy, unread, restart):
+    """Their topic cannot be read for a while, so it is at rest for the queue. They are cancelled after that."""
+    kafka = KafkaInMemory(ALL, t=[[1, 2, 3]] * 4)
+    operator = Renamed(kafka)
+    first = FIRST | {"execution": {"parallelPartitionCount": 2, "maxUnhealthy": 100}}
+    operator.apply(**first)
+    await operator.until_true(lambda: sum(set(held) == NEW for held in kafka.lists("t")) >= 2)
+    kafka.slow = ALL
+    await operator.until_true(lambda: len(kafka.flying) >= 2)
+    await rounds(operator, 3)
+    flying = set(kafka.flying)
+    setattr(kafka, unread, {"t"})
+    if restart:
+        operator.restart()
+    operator.edit(**first | {"execution": first["execution"] | {"suspend": True}, "deletionPolicy": policy})
+    operator.delete()
+    for _ in range(30):
+        await operator.round()
+    setattr(kafka, unread, set())
+    await operator.until_true(lambda: set(cancelled(operator)) == flying)
+
+
 class Lagging(KafkaInMemory):
     """A broker shows the partitions as they were, while ``outdated`` is set."""
 

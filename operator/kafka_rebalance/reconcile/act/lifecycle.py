@@ -122,7 +122,7 @@ class Lifecycle(RunRecords):
         at = await end_of_run(self._stores, successor, self._clock.now())
         kept = tuple(b for b in run.cordoned if b not in uncordoned)
         closed = replace(run, closed_at=at, outcome=outcome, successor=successor, disk_peak=disk_peak, cordoned=kept)
-        closed = replace(closed, place_given_up=False)
+        closed = replace(closed, place_given_up=False, unsettled=())
         closed = replace(closed, last_success=None) if rebalance.record.may_have_sent else closed
         self._in_doubt(rebalance)
         await self._stores.runs.save(closed)
@@ -238,7 +238,7 @@ class Lifecycle(RunRecords):
         if not origins or not sent.started:
             message = f"the run with plan {sent.plan_hash} has sent no step: what moved was moved by others"
             raise Refused(Reason.NOTHING_TO_UNDO, message)
-        run = replace(sent, closed_at=None, outcome=None, undo=True, place_given_up=True)
+        run = replace(sent, closed_at=None, outcome=None, undo=True, place_given_up=True, unsettled=())
         run = replace(run, planning_hash=before.planning_hash, cordoned=before.cordoned)
         self._held.refuse(rebalance.uid)
         opened = await self._loaded(run)

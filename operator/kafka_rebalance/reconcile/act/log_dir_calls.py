@@ -106,7 +106,7 @@ class LogDirCalls:
         if not asks:
             self._lifecycle.nothing_to_do(rebalance, _STAGE)
             return False
-        if not await self._lifecycle.record_start(rebalance):
+        if not await self._lifecycle.record_start(rebalance, (tp for tp, _ in asks)):
             return False
         statuses = rebalance.assessment.log_dirs.by_replica
         moved = asks.keys() if rebalance.assessment.log_dirs.direction is Direction.FORWARD else ()

@@ -7,7 +7,7 @@ store.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from kafka_rebalance.clock import Clock
@@ -24,6 +24,7 @@ from kafka_rebalance.reconcile.decide.arrival_proof import (
     has_come_to_rest,
     late_call_possible,
     may_hang,
+    unsettled_topics,
 )
 from kafka_rebalance.reconcile.decide.cluster_ownership import owner_of
 from kafka_rebalance.reconcile.decide.judging import skipped_partitions
@@ -63,6 +64,8 @@ class RunRecords(Problems):
         self._cluster_id = cluster_id
         self.live: Collection[BrokerId] = ()
         """The live brokers of the cluster as last read."""
+        self.partitions: Mapping[TopicPartition, PartitionState] = {}
+        """The partitions of the cluster as last read."""
         self._on_record = on_record
         self._held = held or HeldPlans()
         self._handed_over = HandedOverRuns(stores, clock, cluster_id)
@@ -143,8 +146,8 @@ class RunRecords(Problems):
         """Nothing is to be sent now, so no start has to be recorded."""
         self.nothing_to_do(rebalance, _START)
 
-    async def record_start(self, rebalance: Rebalance) -> bool:
-        """Before anything is sent, record that the run starts.
+    async def record_start(self, rebalance: Rebalance, tps: Iterable[TopicPartition]) -> bool:
+        """Before anything is sent for these partitions, record that the run starts.
 
         The same if it has given up its place in the queue: from now on it may be the run that moves its partitions.
         False: it could not be recorded, or the run still rests: send nothing yet. Earlier moves were made by others and
@@ -155,7 +158,9 @@ class RunRecords(Problems):
             self.no_start(rebalance)
             return not rebalance.rests
         if before.started_at is not None:
-            run = replace(before, place_given_up=False)
+            if rebalance.unsettled.issuperset(tp.topic for tp in tps):
+                return not rebalance.rests  # it ends what it had begun
+            run = replace(before, place_given_up=False, unsettled=())
             async with self.problems_of(rebalance, _START):
                 await self._save(rebalance, run)
             return rebalance.record.run is run and not rebalance.rests
@@ -177,7 +182,10 @@ class RunRecords(Problems):
             await self._save(rebalance, replace(before, rested=True))
 
     async def record_place(self, rebalance: Rebalance) -> None:
-        """Record that the run has given up its place in the queue. A second reading has to show that it is at rest."""
+        """Record that the run has given up its place in the queue. A second reading has to show that it is at rest.
+
+        What may be in flight all the same is recorded too, until it has ended.
+        """
         before, now = rebalance.record.open_run, self._clock.monotonic()
         since = rebalance.memory.resting_since
         if before is None or not is_to_give_up_place(rebalance, now):
@@ -185,9 +193,14 @@ class RunRecords(Problems):
         elif since is None:
             since = now
         elif now - since >= SECOND_READING_SECONDS:
-            await self._save(rebalance, replace(before, place_given_up=True))
+            unsettled = tuple(sorted(unsettled_topics(rebalance, self.partitions)))
+            await self._save(rebalance, replace(before, place_given_up=True, unsettled=unsettled))
         if since != rebalance.memory.resting_since:
             rebalance.memory = replace(rebalance.memory, resting_since=since)
+        if before is not None and before.place_given_up and before.unsettled and rebalance.assessment.statuses.judged:
+            left = tuple(sorted(unsettled_topics(rebalance, self.partitions).intersection(before.unsettled)))
+            if left != before.unsettled:
+                await self._save(rebalance, replace(before, unsettled=left))
 
     async def end_rest(self, rebalance: Rebalance, theirs: Mapping[Origin, Origin | None]) -> None:
         """Strike ``theirs`` off the record, as ``OriginStore.give_up`` does, then record that the run does not rest.
@@ -199,7 +212,7 @@ class RunRecords(Problems):
         if theirs:
             rebalance.record = replace(rebalance.record, origins=without(rebalance.record.origins, theirs))
         await self._stores.origins.give_up(rebalance.uid, before.run_id, theirs)
-        await self._save(rebalance, replace(before, rested=False, place_given_up=True))
+        await self._save(rebalance, replace(before, rested=False, place_given_up=True, unsettled=()))
 
     async def _save(self, rebalance: Rebalance, run: Run) -> None:
         self._in_doubt(rebalance)

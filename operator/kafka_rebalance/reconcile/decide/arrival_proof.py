@@ -80,6 +80,24 @@ def has_come_to_rest(rebalance: RebalanceView, partitions: Mapping[TopicPartitio
     return not any(moving) and _log_dirs_rest(rebalance)
 
 
+def unsettled_topics(rebalance: RebalanceView, partitions: Mapping[TopicPartition, PartitionState]) -> frozenset[str]:
+    """The topics in which something of a run that is ``at_rest`` may be in flight: it waits, or cannot be read.
+
+    ``partitions``: as last read.
+    """
+    assessment, run = rebalance.assessment, rebalance.record.loaded_run
+    inputs, found = assessment.judgement.inputs, set[str]()
+    unread = inputs.unread if inputs is not None else frozenset[str]()
+    for tp, status in assessment.statuses.few.items():
+        state = partitions.get(tp)
+        moves = status.phase is not MovePhase.SKIPPED and state is not None and state.in_flight
+        if moves or _may_be_moving(status, state, unread=tp.topic in unread):
+            found.add(tp.topic)
+    if run is not None and not _log_dirs_rest(rebalance):
+        found.update(move.tp.topic for move in run.log_dirs)
+    return frozenset(found)
+
+
 def _may_be_moving(status: PartitionStatus, state: PartitionState | None, *, unread: bool) -> bool:
     """Whether a reassignment of the run may be in flight, judged without a pause: it may wait, or not be readable.
 

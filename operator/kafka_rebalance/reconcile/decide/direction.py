@@ -61,7 +61,8 @@ def at_rest(rebalance: RebalanceView) -> bool:
     If the run has given up its place in the queue, what moves since then is of others.
     """
     assessment, run = rebalance.assessment, rebalance.record.open_run
-    if run is not None and (run.started_at is None or run.place_given_up) and rebalance.memory.planning is None:
+    settled = run is not None and (run.started_at is None or (run.place_given_up and not run.unsettled))
+    if settled and rebalance.memory.planning is None:
         return True
     progress = assessment.advance.progress
     if rebalance.memory.planning is not None or progress is None:

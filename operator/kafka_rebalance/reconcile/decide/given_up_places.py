@@ -4,6 +4,7 @@ While the operator runs, the queue keeps two runs off the same partition (``queu
 after a restart, a rollback that waits for a decision would take what another run copies for copies of its own, and
 cancel them. So it is on record that a run has come to rest and has given up its place, before another one has it, see
 ``queue_places.is_to_give_up_place``. What is in motion from then on is of others, until the run sends something again.
+Topics in which a copy of its own may still be in flight are on record too: nothing of this holds there.
 """
 
 from collections.abc import Set as AbstractSet
@@ -38,7 +39,8 @@ def left_to_others(rebalance: RebalanceView, seen: Observation) -> AbstractSet[T
     left: AbstractSet[TopicPartition] = judgement.inputs.left_in_motion
     if judgement.inputs.place_given_up:
         # Nothing was ready for them, so the run has not sent it since.
-        left = {tp for tp, status in judgement.statuses.few.items() if status.phase in _NOT_SENT}
+        few, inputs = judgement.statuses.few, judgement.inputs
+        left = {tp for tp, s in few.items() if s.phase in _NOT_SENT and inputs.lets_others_move(tp)}
     return frozenset(tp for tp in left if ends_without_us(seen.cluster.partitions.get(tp), seen)) if left else _NONE
 
 
@@ -48,9 +50,10 @@ def left_as_it_is(tp: TopicPartition, known: Observation, inputs: JudgeInputs) -
     If the run has given up its place, nothing of it is in flight, so that there is nothing to revert either.
     """
     state = known.cluster.partitions.get(tp)
-    if tp in inputs.left_in_motion or (inputs.place_given_up and ends_without_us(state, known)):
+    theirs = inputs.lets_others_move(tp)
+    if tp in inputs.left_in_motion or (theirs and ends_without_us(state, known)):
         return PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, LEFT_IN_MOTION)
-    if inputs.place_given_up and inputs.direction is Direction.REVERT and state is not None and not state.in_flight:
+    if theirs and inputs.direction is Direction.REVERT and state is not None and not state.in_flight:
         return PartitionStatus(MovePhase.SKIPPED, Reason.LEFT_IN_PLACE, "nothing of the run was in flight")
     return None
 

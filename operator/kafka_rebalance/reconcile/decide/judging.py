@@ -107,6 +107,7 @@ def judge_inputs(
         left_to_others=_left_to_others(rebalance, others),
         left_in_motion=left_to_others(rebalance, replace(seen, restarting=restarting)),
         place_given_up=rebalance.place_given_up,
+        unsettled=rebalance.unsettled,
     )
 
 
@@ -208,7 +209,7 @@ def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs, ali
         found = alike.status_of(move)
     if found.phase is MovePhase.READY and (left := left_as_it_is(move.tp, known, inputs)) is not None:
         return left
-    if (inputs.rests or inputs.place_given_up) and found.phase is MovePhase.READY and not found.cancel:
+    if (inputs.rests or inputs.lets_others_move(move.tp)) and found.phase is MovePhase.READY and not found.cancel:
         found = replace(found, pausable=True, to_rest=None)
     if other is not None and inputs.paused:
         found = found.under_pause()

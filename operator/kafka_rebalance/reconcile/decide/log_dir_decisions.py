@@ -64,7 +64,7 @@ def with_log_dirs_judged(rebalance: RebalanceView, seen: LogDirReading | None) -
         if judged.cancel and (other := of_others.get(d.key)) is not None:
             message = f"{other} goes first with it"  # its copy may lead to a log dir that this run has left
             judged = LogDirStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, message)
-        elif judged.cancel and rebalance.place_given_up:
+        elif judged.cancel and rebalance.place_given_up and d.tp.topic not in rebalance.unsettled:
             judged = LogDirStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT, LEFT_IN_MOTION)
         statuses[d.key] = judged
     found = LogDirStatuses(direction, statuses)

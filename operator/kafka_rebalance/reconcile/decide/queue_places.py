@@ -132,12 +132,10 @@ def is_to_give_up_place(rebalance: RebalanceView, now: float) -> bool:
 
     Until it is recorded, no other one gets the place. ``now``: seconds of the monotonic clock.
     """
-    assessment, place = rebalance.assessment, rebalance.assessment.queue.place
+    place = rebalance.assessment.queue.place
     if not _unrecorded(rebalance) or late_call_possible(rebalance, now):
         return False
-    ends = assessment.finished and assessment.replanning is None
-    waits = rebalance.memory.blocked(now) or (place is not None and not place.runs)
-    return held_back(rebalance) or (waits and not ends)
+    return held_back(rebalance) or rebalance.memory.blocked(now) or (place is not None and not place.runs)
 
 
 def _unrecorded(rebalance: RebalanceView) -> bool:

@@ -158,7 +158,8 @@ class JudgeInputs:
     leave alone; the others of their plans are theirs.
     ``left_to_others``: the statuses of skipped partitions that other rebalances move now; these do not change.
     ``left_in_motion``: what others have begun to move, see ``decide.given_up_places``. ``place_given_up``: the run has
-    sent nothing since others may move its partitions; what is in flight is theirs, and a pause holds the rest back.
+    sent nothing since others may move its partitions; what is in flight is theirs, and a pause holds the rest back. Not
+    in the topics that are ``unsettled``.
     ``origins`` are not compared: a partition whose origin was recorded is read again after its call. ``rests``: there
     are none, because what moves is moved by others, and a pause holds everything back.
     """
@@ -177,8 +178,13 @@ class JudgeInputs:
     left_to_others: Mapping[TopicPartition, PartitionStatus] = field(default_factory=dict)
     left_in_motion: AbstractSet[TopicPartition] = frozenset()
     place_given_up: bool = False
+    unsettled: frozenset[str] = frozenset()
     origins: Mapping[TopicPartition, Origin] = field(default_factory=dict, compare=False)
     rests: bool = False
+
+    def lets_others_move(self, tp: TopicPartition) -> bool:
+        """Whether nothing of the run is in flight there, because it has given up its place."""
+        return self.place_given_up and tp.topic not in self.unsettled
 
     def concerned(self, before: Self) -> Collection[TopicPartition] | None:
         """The partitions whose status may be another one than by the inputs ``before``; None: any.
@@ -201,7 +207,7 @@ class JudgeInputs:
     @property
     def _of_all(self) -> tuple[object, ...]:
         """What may concern every partition."""
-        theirs = self.keep, self.ahead, self.rests, self.place_given_up
+        theirs = self.keep, self.ahead, self.rests, self.place_given_up, self.unsettled
         return self.run, self.direction, self.parallel_replicas, *theirs
 
 

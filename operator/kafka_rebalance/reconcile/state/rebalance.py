@@ -70,6 +70,10 @@ class RebalanceView(Protocol):
         """Whether the open run has let others move its partitions first, and has sent nothing since."""
 
     @property
+    def unsettled(self) -> frozenset[str]:
+        """The topics in which something of it may have been in flight when it gave up its place."""
+
+    @property
     def rest_ends(self) -> bool:
         """Whether the run may go on after its rest. First, what others move now is struck off its record."""
 
@@ -124,6 +128,11 @@ class Rebalance:
     def place_given_up(self) -> bool:
         """Whether the open run has let others move its partitions first, and has sent nothing since."""
         return self.record.run is not None and self.record.run.place_given_up
+
+    @property
+    def unsettled(self) -> frozenset[str]:
+        """The topics in which something of it may have been in flight when it gave up its place."""
+        return frozenset(self.record.run.unsettled) if self.record.run is not None else frozenset()
 
     @property
     def rest_ends(self) -> bool:

@@ -19,7 +19,7 @@ from kafka_rebalance.reconcile.decide.given_up_places import left_to_others, ope
 from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs
 from kafka_rebalance.reconcile.decide.queue_places import is_to_give_up_place
 from kafka_rebalance.reconcile.observe.observer import Changes
-from kafka_rebalance.reconcile.state.assessment import QueuePlace, Replanning, StepBlock
+from kafka_rebalance.reconcile.state.assessment import QueuePlace, StepBlock
 from kafka_rebalance.reconcile.state.judgement import Statuses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
@@ -101,12 +101,11 @@ class TestRecord:
         found(mine, judgement=replace(mine.assessment.judgement, statuses=Statuses.of({TP: unread})))
         assert is_to_give_up_place(mine, NOW)
 
-    def test_a_superseded_one_that_waits_for_its_new_plan(self):
-        """Everything is left in place, so nothing is left to do for the plan that it has."""
+    def test_one_that_has_finished_and_cannot_be_closed(self):
+        """Nothing is left to do, and others must not wait until its throttle is gone."""
         mine = waiting(direction=Direction.REVERT)
         assert mine.assessment.finished
-        assert not is_to_give_up_place(mine, NOW)
-        assert is_to_give_up_place(found(mine, replanning=Replanning(Reason.SUPERSEDED)), NOW)
+        assert is_to_give_up_place(mine, NOW)
 
     def test_one_that_is_tried_again_later(self):
         mine = waiting(block=StepBlock(Reason.CLUSTER_UNHEALTHY, ""), place=RUNS)

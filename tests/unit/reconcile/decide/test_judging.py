@@ -241,6 +241,7 @@ class TestJudgeAgain:
             "left_to_others": {tp(0): PartitionStatus(MovePhase.SKIPPED)},
             "left_in_motion": frozenset({tp(0)}),
             "place_given_up": True,
+            "unsettled": frozenset({"t"}),
             "rests": True,
         }
         assert others.keys() == {field.name for field in fields(JudgeInputs) if field.compare}

@@ -89,6 +89,7 @@ class View:
     own_origins: Mapping[TopicPartition, Origin]
     rests: bool
     place_given_up: bool
+    unsettled: frozenset
     rest_ends: bool
     waits_at_rest: bool
 
@@ -112,7 +113,16 @@ def running(name="r", *, deleting=False):
 def view(mine):
     asked = mine.desired, mine.record, mine.assessment, mine.memory
     allowed = mine.refusal, mine.held_by, mine.unverified, mine.may_begin
-    return View(*asked, *allowed, mine.own_origins, mine.rests, mine.place_given_up, mine.rest_ends, mine.waits_at_rest)
+    return View(
+        *asked,
+        *allowed,
+        mine.own_origins,
+        mine.rests,
+        mine.place_given_up,
+        mine.unsettled,
+        mine.rest_ends,
+        mine.waits_at_rest,
+    )
 
 
 @cache
