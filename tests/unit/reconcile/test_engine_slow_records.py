@@ -111,38 +111,6 @@ class TestCancellations:
         await rounds(operator, 2)
         assert [tp for tp, _ in kafka.nulls()] == [T1]
 
-    async def test_a_description_that_takes_long_is_made_again(self):
-        """It may show what was before the brokers died."""
-        kafka, operator = await self.in_sync()
-
-        def slow():
-            before = dict(kafka.states)
-            operator.clock.at += timedelta(seconds=8)
-            self.die(kafka)
-            shown.append((before, dict(kafka.states)))
-
-        describe, shown = kafka.describe_partitions, []
-
-        async def describe_slowly(topics=None, listed=None):
-            found = await describe(topics, listed)
-            while shown:
-                found |= shown.pop()[0]
-            return found
-
-        kafka.describe_partitions = describe_slowly
-        while_recorded(operator, lambda: kafka.described.append(slow))
-        operator.delete()
-        await rounds(operator, 5)
-        assert not kafka.nulls()
-
-    async def test_a_leader_that_has_changed(self):
-        """As another ISR: it was another moment for which the null was chosen."""
-        kafka, operator = await self.in_sync()
-        while_recorded(operator, lambda: kafka.lead("t", 0, None))
-        operator.delete()
-        await operator.round()
-        assert [tp for tp, _ in kafka.nulls()] == [T1]
-
 
 class TestFirstCalls:
     async def undone(self, kafka, operator):

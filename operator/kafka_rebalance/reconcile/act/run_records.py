@@ -184,10 +184,11 @@ class RunRecords(Problems):
     async def record_place(self, rebalance: Rebalance) -> None:
         """Record that the run has given up its place in the queue. A second reading has to show that it is at rest.
 
-        What may be in flight all the same is recorded too, until it has ended.
+        What may be in flight all the same is recorded too, until it has ended. While the record is in doubt, nothing is
+        written: its end may be there.
         """
-        before, now = rebalance.record.open_run, self._clock.monotonic()
-        since = rebalance.memory.resting_since
+        before = rebalance.record.open_run if rebalance.record.was_read else None
+        since, now = rebalance.memory.resting_since, self._clock.monotonic()
         if before is None or not is_to_give_up_place(rebalance, now):
             since = None
         elif since is None:

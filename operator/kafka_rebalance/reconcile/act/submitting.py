@@ -136,16 +136,12 @@ class Submitting:
     async def _read_since(self, orders: Orders) -> Mapping[TopicPartition, PartitionState] | None:
         """The partitions of the orders as they are now, if throttles or records took their time since the reading.
 
-        None: the reading has just been made. A description that takes long too is made once more.
+        None: the reading has just been made.
         """
-        if not (named := named_by(orders)) or not self._is_old(self._read_at):
+        named, age = named_by(orders), self._clock.monotonic() - self._read_at
+        if not named or age < _READ_JUST_NOW_SECONDS:
             return None
-        topics, begun = {tp.topic for tp in named}, self._clock.monotonic()
-        found = await self._admin.describe_partitions(topics)
-        return await self._admin.describe_partitions(topics) if self._is_old(begun) else found
-
-    def _is_old(self, read_at: float) -> bool:
-        return self._clock.monotonic() - read_at >= _READ_JUST_NOW_SECONDS
+        return await self._admin.describe_partitions({tp.topic for tp in named})
 
     def begin_round(self, read_at: float) -> None:
         """What was read for this round was read from ``read_at`` on. What Kafka refused in the last one is forgotten.

@@ -1,6 +1,7 @@
 """What is sent for the rebalances of one cluster together: the one place where all caps hold. Pure."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from kafka_rebalance.api.throttle_resource import ClusterLimits
@@ -177,7 +178,7 @@ def changed_since(
 ) -> set[TopicPartition]:
     """The partitions of the orders that differ from the reading by which these were chosen, or could not be read.
 
-    The ISR and the leader count only for orders that leave out a replica, and an election is checked by Kafka.
+    The ISR counts only for orders that give up a replica in sync: others cannot make it worse.
     """
     nulls, found = set(orders.cancels), set()
     for tp in named_by(orders):
@@ -185,12 +186,17 @@ def changed_since(
         if state is None or then.topic_id not in {"", state.topic_id}:
             found.add(tp)
             continue
+        stay = set(then.replicas) - set(then.adding) if tp in nulls else set(orders.alters.get(tp, then.replicas))
         same = (then.replicas, then.adding, then.removing) == (state.replicas, state.adding, state.removing)
-        if same and (tp in nulls or not set(then.replicas) <= set(orders.alters.get(tp, then.replicas))):
-            same = (then.isr, then.leader) == (state.isr, state.leader)
-        if not same:
+        if not same or _gives_up_more(stay, then.isr, state.isr):
             found.add(tp)
     return found
+
+
+def _gives_up_more(stay: AbstractSet[BrokerId], before: AbstractSet[BrokerId], now: AbstractSet[BrokerId]) -> bool:
+    """Whether fewer replicas would ``stay`` in sync than by the ISR ``before``, or more in sync would be given up."""
+    given_up = now - stay
+    return bool(given_up) and (len(now & stay) < len(before & stay) or len(given_up) > len(before - stay))
 
 
 def further_called(rebalance: RebalanceView, orders: Orders, called: Collection[TopicPartition]) -> bool:

@@ -5,12 +5,14 @@ from datetime import timedelta
 
 import pytest
 from tests.fakes.found_by_rounds import found
+from tests.fakes.stopped_clock import NOON
 from tests.unit.reconcile.act.test_lifecycle import TP, World, deleted
 
 from kafka_rebalance.errors import Transient
 from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import Progress
 from kafka_rebalance.kube.store import RunStore
+from kafka_rebalance.model.run import RunOutcome
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.assessment import StepBlock
@@ -53,6 +55,18 @@ async def test_a_place_that_is_given_up_is_recorded(world):
     await world.lifecycle.record_place(rebalance)
     assert rebalance.place_given_up
     assert await is_stored(world)
+
+
+async def test_not_while_the_record_is_in_doubt(world):
+    """Its end may have been recorded by a write without an answer."""
+    rebalance = await at_rest(world)
+    ended = replace(rebalance.record.run, closed_at=NOON, outcome=RunOutcome.TAKEN_OVER)
+    await RunStore(world.kube).save(ended)
+    rebalance.record = replace(rebalance.record, was_read=False)
+    await world.lifecycle.record_place(rebalance)
+    world.clock.at += timedelta(seconds=2)
+    await world.lifecycle.record_place(rebalance)
+    assert (await RunStore(world.kube).load("r")).outcome is RunOutcome.TAKEN_OVER
 
 
 async def test_one_that_moves_again_meanwhile_keeps_its_place(world):

@@ -64,13 +64,34 @@ class TestChangedSince:
     def test_other_replicas_or_another_topic(self, order, edits):
         assert self.changed(order, **edits)
 
+    @pytest.mark.parametrize("order", ORDERS)
     @pytest.mark.parametrize("edits", [{"isr": frozenset(HELD[:2])}, {"leader": BrokerId(2)}, {"leader": None}])
+    def test_other_replicas_in_sync_where_nothing_is_given_up(self, order, edits):
+        """Kafka elects only a replica in sync, and the one that is dropped may be the one that is out of sync."""
+        assert self.changed(order, **edits) is (order == "drop" and "isr" in edits)
+
+    def test_one_in_sync_less_would_stay(self):
+        assert self.changed("drop", isr=frozenset(HELD[:2]))
+        assert not self.changed("drop", isr=frozenset(HELD[1:]))
+
     @pytest.mark.parametrize(
-        ("order", "counts"), [("null", True), ("drop", True), ("copy", False), ("reorder", False), ("election", False)]
+        ("then", "now", "changed"),
+        [
+            ((1, 2, 3, 4), (1, 2, 4), True),
+            ((1, 2, 3), (1, 2, 3, 4), True),
+            ((1, 2, 3), (1, 2), False),
+            ((1, 2, 4), (1, 2, 3, 4), False),
+            ((1, 2, 4), (1, 2), False),
+        ],
+        ids=["an original left", "the copy is in sync", "nothing is given up", "an original is back", "the copy left"],
     )
-    def test_replicas_in_sync_count_for_what_leaves_one_out(self, order, counts, edits):
-        """Kafka elects only a replica in sync."""
-        assert self.changed(order, **edits) is counts
+    def test_a_null(self, then, now, changed):
+        """Of a copy to broker 4."""
+        state = replace(
+            STATE, replicas=replicas_of(1, 2, 3, 4), adding=replicas_of(4), isr=frozenset(replicas_of(*then))
+        )
+        now = replace(state, isr=frozenset(replicas_of(*now)))
+        assert (changed_since(NULL, {TPS[0]: state}, {TPS[0]: now}) == {TPS[0]}) is changed
 
     def test_brokers_that_report_no_topic_ids(self):
         before = {TPS[0]: replace(STATE, topic_id="")}
