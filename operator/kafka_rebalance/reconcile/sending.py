@@ -295,10 +295,13 @@ class Sending:
             later = {r.uid: r.assessment.statuses.by_partition for r in running}
             meant = {uid: unchanged_orders(found, after[uid], later[uid]) for uid, found in meant.items()}
         for rebalance in self._turns.of("start", self._served(r for r in running if r.uid in orders)):
-            named = named_by(meant[rebalance.uid])
-            if not named:
+            orders_now = meant[rebalance.uid]
+            more = bool(orders_now.alters or orders_now.elections)
+            if not (named := named_by(orders_now)):
                 self._lifecycle.no_start(rebalance)
-            elif not self._throttle.may_send(rebalance) or not await self._lifecycle.record_start(rebalance, named):
+            elif not self._throttle.may_send(rebalance):
+                continue
+            elif not await self._lifecycle.record_start(rebalance, begins=more):
                 continue
             confirmed[rebalance.uid] = meant[rebalance.uid]
             sent = rebalance.assessment.sent.union(named)

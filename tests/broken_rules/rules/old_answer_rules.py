@@ -170,9 +170,7 @@ OLD_ANSWER_RULES = (
         "reconcile/decide/step_orders.py",
         "same = (then.replicas, then.adding, then.removing) == (state.replicas, state.adding, state.removing)",
         "same = True",
-        (
-            "tests/unit/reconcile/test_engine_slow_records.py::TestFirstCalls::test_a_move_of_others_that_is_complete_is_the_origin",
-        ),
+        ("tests/unit/reconcile/decide/test_step_orders.py::TestChangedSince::test_other_replicas_or_another_topic",),
     ),
     BrokenRule(
         "isr-in-a-slow-round",

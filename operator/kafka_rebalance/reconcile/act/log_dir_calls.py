@@ -106,7 +106,9 @@ class LogDirCalls:
         if not asks:
             self._lifecycle.nothing_to_do(rebalance, _STAGE)
             return False
-        if not await self._lifecycle.record_start(rebalance, (tp for tp, _ in asks)):
+        statuses = rebalance.assessment.log_dirs.by_replica
+        begins = not all(statuses[key].cancel for key in asks)
+        if not await self._lifecycle.record_start(rebalance, begins=begins):
             return False
         statuses = rebalance.assessment.log_dirs.by_replica
         moved = asks.keys() if rebalance.assessment.log_dirs.direction is Direction.FORWARD else ()

@@ -7,7 +7,7 @@ store.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from kafka_rebalance.clock import Clock
@@ -146,10 +146,11 @@ class RunRecords(Problems):
         """Nothing is to be sent now, so no start has to be recorded."""
         self.nothing_to_do(rebalance, _START)
 
-    async def record_start(self, rebalance: Rebalance, tps: Iterable[TopicPartition]) -> bool:
-        """Before anything is sent for these partitions, record that the run starts.
+    async def record_start(self, rebalance: Rebalance, *, begins: bool) -> bool:
+        """Before anything is sent, record that the run starts.
 
-        The same if it has given up its place in the queue: from now on it may be the run that moves its partitions.
+        The same if it has given up its place in the queue, unless it only cancels (not ``begins``): from now on it may
+        be the run that moves its partitions.
         False: it could not be recorded, or the run still rests: send nothing yet. Earlier moves were made by others and
         are not ours to undo. The last success stays: all may be held back.
         """
@@ -158,8 +159,8 @@ class RunRecords(Problems):
             self.no_start(rebalance)
             return not rebalance.rests
         if before.started_at is not None:
-            if rebalance.unsettled.issuperset(tp.topic for tp in tps):
-                return not rebalance.rests  # it ends what it had begun
+            if not begins:
+                return not rebalance.rests
             run = replace(before, place_given_up=False, unsettled=())
             async with self.problems_of(rebalance, _START):
                 await self._save(rebalance, run)
@@ -184,7 +185,7 @@ class RunRecords(Problems):
     async def record_place(self, rebalance: Rebalance) -> None:
         """Record that the run has given up its place in the queue. A second reading has to show that it is at rest.
 
-        What may be in flight all the same is recorded too, until it has ended. While the record is in doubt, nothing is
+        What may be in flight all the same is recorded too. While the record is in doubt, nothing is
         written: its end may be there.
         """
         before = rebalance.record.open_run if rebalance.record.was_read else None
@@ -198,10 +199,6 @@ class RunRecords(Problems):
             await self._save(rebalance, replace(before, place_given_up=True, unsettled=unsettled))
         if since != rebalance.memory.resting_since:
             rebalance.memory = replace(rebalance.memory, resting_since=since)
-        if before is not None and before.place_given_up and before.unsettled and rebalance.assessment.statuses.judged:
-            left = tuple(sorted(unsettled_topics(rebalance, self.partitions).intersection(before.unsettled)))
-            if left != before.unsettled:
-                await self._save(rebalance, replace(before, unsettled=left))
 
     async def end_rest(self, rebalance: Rebalance, theirs: Mapping[Origin, Origin | None]) -> None:
         """Strike ``theirs`` off the record, as ``OriginStore.give_up`` does, then record that the run does not rest.

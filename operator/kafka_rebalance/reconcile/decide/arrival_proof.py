@@ -7,8 +7,9 @@ not prove that another tool has changed a partition.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
-from kafka_rebalance.execution.partition_move import PartitionMove
+from kafka_rebalance.execution.partition_move import PartitionMove, is_by_others
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
 from kafka_rebalance.kafka.ports import CALL_SECONDS
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, Replicas, TopicPartition
@@ -17,6 +18,7 @@ from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
 from kafka_rebalance.reconcile.decide.rests import replicas_with_log_dirs
 from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
+from kafka_rebalance.reconcile.state.record import on_record
 
 HUNG_SECONDS = 60.0
 """How long a call without an answer may be in a broker that hangs and is not listed any more.
@@ -86,16 +88,29 @@ def unsettled_topics(rebalance: RebalanceView, partitions: Mapping[TopicPartitio
     ``partitions``: as last read.
     """
     assessment, run = rebalance.assessment, rebalance.record.loaded_run
+    if run is None:
+        return frozenset()
     inputs, found = assessment.judgement.inputs, set[str]()
     unread = inputs.unread if inputs is not None else frozenset[str]()
     for tp, status in assessment.statuses.few.items():
         state = partitions.get(tp)
-        moves = status.phase is not MovePhase.SKIPPED and state is not None and state.in_flight
-        if moves or _may_be_moving(status, state, unread=tp.topic in unread):
+        waits = status.phase is MovePhase.WAITING and state is not None and state.in_flight
+        if waits and status.reason == Reason.FOREIGN_REASSIGNMENT:
+            waits = _may_be_own(rebalance, run.move_of.get(tp), partitions[tp])  # if another run goes first with it
+        elif not waits:
+            waits = _may_be_moving(status, state, unread=tp.topic in unread)
+        if waits:
             found.add(tp.topic)
-    if run is not None and not _log_dirs_rest(rebalance):
-        found.update(move.tp.topic for move in run.log_dirs)
-    return frozenset(found)
+    return frozenset(found) if _log_dirs_rest(rebalance) else frozenset(found).union(d.tp.topic for d in run.log_dirs)
+
+
+def _may_be_own(rebalance: RebalanceView, move: PartitionMove | None, state: PartitionState) -> bool:
+    """Whether the run may have sent what is in flight."""
+    origin = on_record(move.tp, move.topic_id, rebalance.own_origins) if move is not None else None
+    if move is None or origin is None:
+        return False
+    recorded = replace(move, origin=origin.replicas, first_call=origin.first_call)
+    return recorded.known.issuperset(state.replicas) and not is_by_others(recorded, state)
 
 
 def _may_be_moving(status: PartitionStatus, state: PartitionState | None, *, unread: bool) -> bool:

@@ -9,11 +9,9 @@ from tests.fakes.stopped_clock import NOON
 from tests.unit.reconcile.act.test_lifecycle import TP, World, deleted
 
 from kafka_rebalance.errors import Transient
-from kafka_rebalance.execution.partition_status import MovePhase, PartitionStatus
 from kafka_rebalance.execution.progress import Progress
 from kafka_rebalance.kube.store import RunStore
 from kafka_rebalance.model.run import RunOutcome
-from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.state.assessment import StepBlock
 
@@ -80,33 +78,19 @@ async def test_one_that_moves_again_meanwhile_keeps_its_place(world):
 
 async def test_it_is_recorded_that_it_goes_on_before_its_next_call(world):
     rebalance = await at_rest(world, place_given_up=True)
-    assert await world.lifecycle.record_start(rebalance, [TP])
+    assert await world.lifecycle.record_start(rebalance, begins=True)
     assert not rebalance.place_given_up
     assert not await is_stored(world)
 
 
-async def test_a_call_in_an_unsettled_topic(world):
-    """It ends what the run had begun there. Others may still go first."""
+async def test_a_cancellation_does_not_end_it(world):
+    """It ends what the run had begun. Others may still go first."""
     rebalance = await at_rest(world, place_given_up=True, unsettled=(TP.topic,))
-    assert await world.lifecycle.record_start(rebalance, [TP])
+    assert await world.lifecycle.record_start(rebalance, begins=False)
     assert rebalance.place_given_up
-    assert await world.lifecycle.record_start(rebalance, [TP, TopicPartition("another", 0)])
+    assert await world.lifecycle.record_start(rebalance, begins=True)
     assert not rebalance.place_given_up
     assert not rebalance.unsettled
-
-
-async def test_a_topic_is_settled_when_nothing_of_it_is_in_flight(world):
-    """Not before it was judged, after a start."""
-    rebalance = await at_rest(world, place_given_up=True, unsettled=(TP.topic,))
-    await world.lifecycle.record_place(rebalance)
-    assert rebalance.unsettled == {TP.topic}
-    found(rebalance, statuses={TP: PartitionStatus(MovePhase.WAITING, Reason.TOPIC_FORBIDDEN)})
-    await world.lifecycle.record_place(rebalance)
-    assert rebalance.unsettled == {TP.topic}
-    found(rebalance, statuses={TP: PartitionStatus(MovePhase.DONE)})
-    await world.lifecycle.record_place(rebalance)
-    assert not rebalance.unsettled
-    assert rebalance.place_given_up
 
 
 async def test_nothing_is_sent_if_that_is_not_recorded(world, monkeypatch):
@@ -118,9 +102,9 @@ async def test_nothing_is_sent_if_that_is_not_recorded(world, monkeypatch):
 
     with monkeypatch.context() as broken:
         broken.setattr(RunStore, "save", fails)
-        assert not await world.lifecycle.record_start(rebalance, [TP])
+        assert not await world.lifecycle.record_start(rebalance, begins=True)
     assert rebalance.memory.problem.error.reason == Reason.API_SERVER_UNREACHABLE
-    assert await world.lifecycle.record_start(rebalance, [TP])
+    assert await world.lifecycle.record_start(rebalance, begins=True)
     assert rebalance.memory.problem is None
 
 

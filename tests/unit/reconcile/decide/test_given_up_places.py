@@ -14,6 +14,7 @@ from kafka_rebalance.model.plan import Certificate, Plan, PlannedPartition
 from kafka_rebalance.model.run import Origin, Run
 from kafka_rebalance.model.topology import Broker, BrokerId, ClusterState, PartitionState, TopicPartition, replicas_of
 from kafka_rebalance.reasons import Reason
+from kafka_rebalance.reconcile.decide.arrival_proof import unsettled_topics
 from kafka_rebalance.reconcile.decide.direction import at_rest
 from kafka_rebalance.reconcile.decide.given_up_places import left_to_others, open_to_others
 from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs
@@ -168,3 +169,28 @@ class TestLeft:
 
     def test_nothing_else(self):
         assert left_to_others(judged(rebalance(), COPYING), COPYING) == set()
+
+
+class TestUnsettled:
+    """The topics in which something of the run may be in flight when it is recorded."""
+
+    @staticmethod
+    def unsettled(now, status):
+        mine = waiting()
+        found(mine, judgement=replace(mine.assessment.judgement, statuses=Statuses.of({TP: status})))
+        return unsettled_topics(mine, now.cluster.partitions)
+
+    @pytest.mark.parametrize("reason", [Reason.CANCEL_IMPOSSIBLE, Reason.FOREIGN_REASSIGNMENT])
+    def test_by_a_copy_that_waits(self, reason):
+        """It cannot be cancelled, or another run went first with it before the operator was restarted."""
+        assert self.unsettled(COPYING, PartitionStatus(MovePhase.WAITING, reason)) == {"t"}
+
+    def test_by_a_topic_that_cannot_be_read(self):
+        assert self.unsettled(AT_REST, PartitionStatus(MovePhase.WAITING, Reason.TOPIC_FORBIDDEN)) == {"t"}
+
+    def test_not_by_what_others_move(self):
+        others = PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT)
+        assert self.unsettled(seen(1, 2, 4, adding=(4,)), others) == set()
+
+    def test_not_at_rest(self):
+        assert self.unsettled(AT_REST, PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT)) == set()
