@@ -299,9 +299,9 @@ class Sending:
             more = bool(orders_now.alters or orders_now.elections)
             if not (named := named_by(orders_now)):
                 self._lifecycle.no_start(rebalance)
-            elif not self._throttle.may_send(rebalance):
-                continue
-            elif not await self._lifecycle.record_start(rebalance, begins=more):
+            elif not (
+                self._throttle.may_send(rebalance) and await self._lifecycle.record_start(rebalance, begins=more)
+            ):
                 continue
             confirmed[rebalance.uid] = meant[rebalance.uid]
             sent = rebalance.assessment.sent.union(named)

@@ -220,8 +220,8 @@ RECONCILE_RULES = (
         "recorded-start",
         "No order is sent before the start of the run is recorded.",
         "reconcile/sending.py",
-        "not await self._lifecycle.record_start(rebalance, begins=more):",
-        "await self._lifecycle.record_start(rebalance, begins=more) is None:",
+        "and await self._lifecycle.record_start(rebalance, begins=more)\n",
+        "and await self._lifecycle.record_start(rebalance, begins=more) is not None\n",
         ("tests/unit/reconcile/test_engine_unsent_runs.py::TestDeletion::test_nothing_is_sent_that_is_not_on_record",),
     ),
     BrokenRule(
