@@ -90,8 +90,8 @@ class Run:
     ``was_unproved``: it was once, or a run was whose origins or cordons it has; the next owner doubts it again.
     ``owner``: whose connection its last plan was made with; None: not known, as of an earlier version. ``rested``: its
     connection was refused, it has come to rest since, and has sent nothing more: what moves now is moved by others.
-    ``place_given_up``: it has come to rest and lets others move its partitions first. It has sent nothing since, except
-    in ``unsettled`` topics: those with copies of it that it could not cancel, or that could not be read then.
+    ``place_given_up``: it has come to rest and lets others move its partitions first. It has sent nothing since but
+    cancellations. ``unsettled``: topics with copies of it that it could not cancel, or that could not be read then.
     """
 
     uid: str

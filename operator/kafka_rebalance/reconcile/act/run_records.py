@@ -147,12 +147,11 @@ class RunRecords(Problems):
         self.nothing_to_do(rebalance, _START)
 
     async def record_start(self, rebalance: Rebalance, *, begins: bool) -> bool:
-        """Before anything is sent, record that the run starts.
+        """Before anything is sent, record that the run starts, or that it goes on after it has given up its place.
 
-        The same if it has given up its place in the queue, unless it only cancels (not ``begins``): from now on it may
-        be the run that moves its partitions.
-        False: it could not be recorded, or the run still rests: send nothing yet. Earlier moves were made by others and
-        are not ours to undo. The last success stays: all may be held back.
+        From then on it may be the run that moves its partitions, but not if it only cancels (not ``begins``). False: it
+        could not be recorded, or the run still rests: send nothing yet. Earlier moves were made by others and are not
+        ours to undo. The last success stays: all may be held back.
         """
         before = rebalance.record.run
         if before is None or (before.started_at is not None and not before.place_given_up):
@@ -171,9 +170,7 @@ class RunRecords(Problems):
             # recorded origins when it planned: others may have moved the partitions since.
             origins = await self._stores.origins.replace(rebalance.uid, run.run_id, ())
             rebalance.record = replace(rebalance.record, origins=origins)
-            self._in_doubt(rebalance)
-            await self._stores.runs.save(run)
-            rebalance.record = replace(rebalance.record, run=run, was_read=True)
+            await self._save(rebalance, run)
         return rebalance.record.run is run
 
     async def record_rest(self, rebalance: Rebalance, partitions: Mapping[TopicPartition, PartitionState]) -> None:
@@ -185,8 +182,8 @@ class RunRecords(Problems):
     async def record_place(self, rebalance: Rebalance) -> None:
         """Record that the run has given up its place in the queue. A second reading has to show that it is at rest.
 
-        What may be in flight all the same is recorded too. While the record is in doubt, nothing is
-        written: its end may be there.
+        What may be in flight all the same is recorded too. Nothing is written while the record is in doubt, because the
+        end of the run may be there.
         """
         before = rebalance.record.open_run if rebalance.record.was_read else None
         since, now = rebalance.memory.resting_since, self._clock.monotonic()

@@ -7,7 +7,6 @@ not prove that another tool has changed a partition.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 
 from kafka_rebalance.execution.partition_move import PartitionMove, is_by_others
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, PartitionStatus
@@ -18,7 +17,7 @@ from kafka_rebalance.reconcile.decide.direction import at_rest, going_back
 from kafka_rebalance.reconcile.decide.rests import replicas_with_log_dirs
 from kafka_rebalance.reconcile.state.memory import Memory
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
-from kafka_rebalance.reconcile.state.record import on_record
+from kafka_rebalance.reconcile.state.record import as_recorded
 
 HUNG_SECONDS = 60.0
 """How long a call without an answer may be in a broker that hangs and is not listed any more.
@@ -106,10 +105,9 @@ def unsettled_topics(rebalance: RebalanceView, partitions: Mapping[TopicPartitio
 
 def _may_be_own(rebalance: RebalanceView, move: PartitionMove | None, state: PartitionState) -> bool:
     """Whether the run may have sent what is in flight."""
-    origin = on_record(move.tp, move.topic_id, rebalance.own_origins) if move is not None else None
-    if move is None or origin is None:
+    if move is None:
         return False
-    recorded = replace(move, origin=origin.replicas, first_call=origin.first_call)
+    recorded = as_recorded(rebalance.own_origins, move)
     return recorded.known.issuperset(state.replicas) and not is_by_others(recorded, state)
 
 

@@ -3,7 +3,7 @@
 While the operator runs, the queue keeps two runs off the same partition (``queue_places``). The queue is not stored:
 after a restart, a rollback that waits for a decision would take what another run copies for copies of its own, and
 cancel them. So it is on record that a run has come to rest and has given up its place, before another one has it, see
-``queue_places.is_to_give_up_place``. What is in motion from then on is of others, until the run sends something again.
+``queue_places.is_to_give_up_place``. What is in motion from then on is of others, until the run begins something.
 Topics in which a copy of its own may still be in flight are on record too: nothing of this holds there.
 """
 
@@ -31,7 +31,7 @@ def ends_without_us(state: PartitionState | None, seen: Observation) -> bool:
 def left_to_others(rebalance: RebalanceView, seen: Observation) -> AbstractSet[TopicPartition]:
     """The partitions that others had begun to move while the run had given up its place, until they are at rest.
 
-    Nothing is added once the run has sent something. While it has not, see ``JudgeInputs.place_given_up``.
+    Nothing is added once the run has begun something. While it has not, see ``JudgeInputs.place_given_up``.
     """
     judgement = rebalance.assessment.judgement
     if judgement.inputs is None or rebalance.place_given_up:

@@ -16,7 +16,6 @@ from kafka_rebalance.execution.partition_move import PartitionMove
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus, judge
 from kafka_rebalance.execution.ready_calls import ReadyCalls
 from kafka_rebalance.execution.tally import Tally
-from kafka_rebalance.model.run import Origin
 from kafka_rebalance.model.topology import BrokerId, ClusterState, PartitionState, TopicPartition
 from kafka_rebalance.reasons import Reason
 from kafka_rebalance.reconcile.decide.direction import copies_to_keep
@@ -25,7 +24,7 @@ from kafka_rebalance.reconcile.observe.observer import Changes
 from kafka_rebalance.reconcile.state.assessment import Assessment
 from kafka_rebalance.reconcile.state.judgement import JudgeInputs, Judgement, Statuses
 from kafka_rebalance.reconcile.state.rebalance import RebalanceView
-from kafka_rebalance.reconcile.state.record import LoadedRun, on_record
+from kafka_rebalance.reconcile.state.record import LoadedRun, as_recorded
 
 V = TypeVar("V")
 
@@ -156,7 +155,7 @@ def judge_again(
     cluster = ClusterState(seen.cluster.cluster_id, inputs.brokers, seen.cluster.partitions)
     known = Observation(cluster, inputs.min_insync, seen.gone, inputs.restarting, inputs.forbidden, inputs.unread)
     run, direction, tally, ready = inputs.run, inputs.direction, before.tally, before.ready
-    alike = AlikeJudge(known, direction, inputs.parallel_replicas, partial(_as_recorded, inputs.origins))
+    alike = AlikeJudge(known, direction, inputs.parallel_replicas, partial(as_recorded, inputs.origins))
     again = partitions_to_judge(before, inputs, changes)
     if again is None:
         others = inputs.left_to_others or inputs.left_in_motion or inputs.place_given_up or inputs.ahead
@@ -182,14 +181,6 @@ def judge_again(
     return Judgement(direction, statuses, since, inputs, changes.after, tally, ready)
 
 
-def _as_recorded(origins: Mapping[TopicPartition, Origin], move: PartitionMove) -> PartitionMove:
-    """The move with its origin as it is on record now: origins are added, and given up, while the run goes on."""
-    origin = on_record(move.tp, move.topic_id, origins)
-    if origin is None:
-        return replace(move, on_record=False, first_call=())
-    return replace(move, origin=origin.replicas, origin_leader=origin.leader, first_call=origin.first_call)
-
-
 def _same(one: PartitionStatus, other: PartitionStatus) -> bool:
     return one == other and one.pausable is other.pausable
 
@@ -199,7 +190,7 @@ def _status_of(move: PartitionMove, known: Observation, inputs: JudgeInputs, ali
         return left  # what the other one does may look like a step of this run
     other = next((name for name, run, left in inputs.ahead if move.tp in run.move_of and move.tp not in left), None)
     # A rebalance that goes first has changed the partition, not another tool.
-    recorded = move if other is not None else _as_recorded(inputs.origins, move)
+    recorded = move if other is not None else as_recorded(inputs.origins, move)
     state = known.cluster.partitions.get(move.tp) if move.tp in inputs.keep else None
     if state is not None and state.in_flight:
         found = judge(recorded, known, Direction.FORWARD, inputs.parallel_replicas)

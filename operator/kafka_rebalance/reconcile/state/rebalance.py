@@ -67,7 +67,7 @@ class RebalanceView(Protocol):
 
     @property
     def place_given_up(self) -> bool:
-        """Whether the open run has let others move its partitions first, and has sent nothing since."""
+        """Whether the open run has let others move its partitions first, and has sent only cancellations since."""
 
     @property
     def unsettled(self) -> frozenset[str]:
@@ -126,7 +126,7 @@ class Rebalance:
 
     @property
     def place_given_up(self) -> bool:
-        """Whether the open run has let others move its partitions first, and has sent nothing since."""
+        """Whether the open run has let others move its partitions first, and has sent only cancellations since."""
         return self.record.run is not None and self.record.run.place_given_up
 
     @property

@@ -270,6 +270,14 @@ def on_record(tp: TopicPartition, topic_id: str, origins: Mapping[TopicPartition
     return origin
 
 
+def as_recorded(origins: Mapping[TopicPartition, Origin], move: PartitionMove) -> PartitionMove:
+    """The move with its origin as it is on record now: origins are added, and given up, while the run goes on."""
+    origin = on_record(move.tp, move.topic_id, origins)
+    if origin is None:
+        return replace(move, on_record=False, first_call=())
+    return replace(move, origin=origin.replicas, origin_leader=origin.leader, first_call=origin.first_call)
+
+
 def without(
     origins: Mapping[TopicPartition, Origin], gone: Mapping[Origin, Origin | None]
 ) -> dict[TopicPartition, Origin]:
