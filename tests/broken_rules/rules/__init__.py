@@ -4,6 +4,8 @@ from tests.broken_rules.broken_rule import BrokenRule
 from tests.broken_rules.rules.command_rules import COMMAND_RULES
 from tests.broken_rules.rules.drain_rules import DRAIN_RULES
 from tests.broken_rules.rules.execution_rules import EXECUTION_RULES
+from tests.broken_rules.rules.former_connection_rules import FORMER_CONNECTION_RULES
+from tests.broken_rules.rules.given_up_place_rules import GIVEN_UP_PLACE_RULES
 from tests.broken_rules.rules.inline_rules import INLINE_RULES
 from tests.broken_rules.rules.interface_rules import INTERFACE_RULES
 from tests.broken_rules.rules.ledger_rules import LEDGER_RULES
@@ -26,8 +28,10 @@ RULES: tuple[BrokenRule, ...] = (
     *DRAIN_RULES,
     *OLD_ANSWER_RULES,
     *REVIEW_RULES,
+    *GIVEN_UP_PLACE_RULES,
     *LOG_DIR_RULES,
     *OWNERSHIP_RULES,
+    *FORMER_CONNECTION_RULES,
     *REST_RULES,
     *TEARDOWN_RULES,
     *INTERFACE_RULES,

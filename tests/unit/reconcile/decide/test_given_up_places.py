@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.fakes.counted_progress import measure
 from tests.fakes.found_by_rounds import found, recorded, remembered
+from tests.unit.reconcile.decide.test_queue_places import WAITING, in_line, lined_up, place_given_up, resource, running
 
 from kafka_rebalance.errors import Refused
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
@@ -20,7 +21,7 @@ from kafka_rebalance.reconcile.decide.given_up_places import left_to_others, ope
 from kafka_rebalance.reconcile.decide.judging import judge_again, judge_inputs
 from kafka_rebalance.reconcile.decide.queue_places import is_to_give_up_place
 from kafka_rebalance.reconcile.observe.observer import Changes
-from kafka_rebalance.reconcile.state.assessment import QueuePlace, StepBlock
+from kafka_rebalance.reconcile.state.assessment import QueuePlace, Replanning, RollbackBarrier, StepBlock
 from kafka_rebalance.reconcile.state.judgement import Statuses
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
@@ -194,3 +195,38 @@ class TestUnsettled:
 
     def test_not_at_rest(self):
         assert self.unsettled(AT_REST, PartitionStatus(MovePhase.WAITING, Reason.FOREIGN_REASSIGNMENT)) == set()
+
+
+class TestQueue:
+    """The places of others."""
+
+    @pytest.mark.parametrize("deleting", [False, True])
+    def test_one_that_has_given_up_its_place_waits_after_a_start(self, deleting):
+        """The places of the other process are not known. The one that may copy comes to rest first."""
+        first, second = running("first", deleting=deleting), running("second")
+        assert lined_up(first, second)["first"].runs
+        place_given_up(first)
+        for each in (first, second):
+            found(each, queue=QueuePlace())
+        places = in_line(first, second)
+        assert not places["first"].runs
+        assert (places["second"].runs, places["second"].yields) == (not deleting, deleting)
+
+    @pytest.mark.parametrize(
+        "waits", [{"barrier": RollbackBarrier.TOO_LARGE}, {"replanning": Replanning(Reason.SUPERSEDED)}]
+    )
+    def test_what_is_left_in_place_for_now_is_claimed(self, waits):
+        """The rollback may go on when a decision is made, and the new plan may move it."""
+        left = PartitionStatus(MovePhase.SKIPPED, Reason.LEFT_IN_PLACE)
+        first, second = running("first", left), running("second")
+        assert lined_up(first, second)["first"].runs
+        assert lined_up(first, second)["second"].runs
+        found(first, **waits)
+        assert not lined_up(first, second)["first"].runs
+
+    def test_others_wait_until_it_is_recorded_that_the_place_is_given_up(self):
+        """Else it would take their copies for its own after a restart."""
+        first = found(running("first", WAITING), step_block=StepBlock(Reason.SUSPENDED, "", gives_up_place=True))
+        assert not in_line(first, resource("second"))["second"].runs
+        place_given_up(first)
+        assert in_line(first, resource("second"))["second"].runs

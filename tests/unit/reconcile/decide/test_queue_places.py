@@ -21,7 +21,7 @@ from kafka_rebalance.reconcile.decide.direction import at_rest, direction_of
 from kafka_rebalance.reconcile.decide.queue_places import ahead_of, is_to_give_up_place, may_plan, place_requests
 from kafka_rebalance.reconcile.decide.replanning import replanning_for_spec, undo_ordered, wants_plan
 from kafka_rebalance.reconcile.decide.step_blocks import BlockInputs, step_block_for
-from kafka_rebalance.reconcile.state.assessment import QueuePlace, Replanning, RollbackBarrier, StepBlock
+from kafka_rebalance.reconcile.state.assessment import Replanning, RollbackBarrier, StepBlock
 from kafka_rebalance.reconcile.state.rebalance import Rebalance
 from kafka_rebalance.reconcile.state.record import loaded_run_of
 from kafka_rebalance.reconcile.state.selection import select
@@ -134,37 +134,6 @@ class TestPlaces:
         places = lined_up(first, urgent)
         assert places["urgent"].runs
         assert places["first"].behind == "kafka/urgent"
-
-    @pytest.mark.parametrize("deleting", [False, True])
-    def test_one_that_has_given_up_its_place_waits_after_a_start(self, deleting):
-        """The places of the other process are not known. The one that may copy comes to rest first."""
-        first, second = running("first", deleting=deleting), running("second")
-        assert lined_up(first, second)["first"].runs
-        place_given_up(first)
-        for each in (first, second):
-            found(each, queue=QueuePlace())
-        places = in_line(first, second)
-        assert not places["first"].runs
-        assert (places["second"].runs, places["second"].yields) == (not deleting, deleting)
-
-    @pytest.mark.parametrize(
-        "waits", [{"barrier": RollbackBarrier.TOO_LARGE}, {"replanning": Replanning(Reason.SUPERSEDED)}]
-    )
-    def test_what_is_left_in_place_for_now_is_claimed(self, waits):
-        """The rollback may go on when a decision is made, and the new plan may move it."""
-        left = PartitionStatus(MovePhase.SKIPPED, Reason.LEFT_IN_PLACE)
-        first, second = running("first", left), running("second")
-        assert lined_up(first, second)["first"].runs
-        assert lined_up(first, second)["second"].runs
-        found(first, **waits)
-        assert not lined_up(first, second)["first"].runs
-
-    def test_others_wait_until_it_is_recorded_that_the_place_is_given_up(self):
-        """Else it would take their copies for its own after a restart."""
-        first = found(running("first", WAITING), step_block=StepBlock(Reason.SUSPENDED, "", gives_up_place=True))
-        assert not in_line(first, resource("second"))["second"].runs
-        place_given_up(first)
-        assert in_line(first, resource("second"))["second"].runs
 
     def test_one_that_cannot_be_planned_is_in_nobodys_way_until_it_is_tried_again(self):
         """Refused, and the next attempt is not due yet."""

@@ -1,0 +1,176 @@
+"""Rules for runs that let others move their partitions first."""
+
+from tests.broken_rules.broken_rule import BrokenRule
+
+GIVEN_UP_PLACE_RULES = (
+    BrokenRule(
+        "given-up-place-on-record",
+        "It is on record that a run lets others go first, before another one takes its place in the queue.",
+        "reconcile/act/run_records.py",
+        "            await self._save(rebalance, replace(before, place_given_up=True, unsettled=unsettled))",
+        "            pass",
+        (
+            "tests/unit/reconcile/test_engine_given_up_places.py::test_the_copies_of_one_that_goes_on_are_its_own",
+            "tests/unit/reconcile/act/test_lifecycle_places.py::test_a_place_that_is_given_up_is_recorded",
+        ),
+    ),
+    BrokenRule(
+        "given-up-place-first",
+        "No other run gets the place before that is recorded.",
+        "reconcile/decide/queue_places.py",
+        "(late_call_possible(rebalance, now) or _unrecorded(rebalance))",
+        "late_call_possible(rebalance, now)",
+        (
+            "tests/unit/reconcile/test_engine_given_up_places.py::test_one_that_waits_for_its_new_plan",
+            "tests/unit/reconcile/decide/test_given_up_places.py::TestQueue::test_others_wait_until_it_is_recorded_that_the_place_is_given_up",
+        ),
+    ),
+    BrokenRule(
+        "unsettled-topics",
+        "What may be in flight of a run that lets others go first is on record, and stays its own.",
+        "reconcile/act/run_records.py",
+        "replace(before, place_given_up=True, unsettled=unsettled))",
+        "replace(before, place_given_up=True))",
+        ("tests/unit/reconcile/test_engine_given_up_places.py::test_its_own_copies_that_cannot_be_cancelled_at_once",),
+    ),
+    BrokenRule(
+        "cancellations-of-a-given-up-place",
+        "A run that only cancels what it had begun still lets others go first.",
+        "reconcile/act/run_records.py",
+        "            if not begins:",
+        "            if False:",
+        ("tests/unit/reconcile/act/test_lifecycle_places.py::test_a_cancellation_does_not_end_it",),
+    ),
+    BrokenRule(
+        "unsettled-by-others",
+        "What other tools move does not make a topic unsettled.",
+        "reconcile/decide/arrival_proof.py",
+        "            waits = _may_be_own(rebalance, run.move_of.get(tp), partitions[tp])",
+        "            waits = True",
+        ("tests/unit/reconcile/decide/test_given_up_places.py::TestUnsettled::test_not_by_what_others_move",),
+    ),
+    BrokenRule(
+        "holders-in-flight-first",
+        "After a start, a run with copies in flight keeps its place before one of higher priority.",
+        "execution/queue_order.py",
+        "not self.ran, mine.at_rest, -mine.priority, mine.since",
+        "not self.ran, -mine.priority, mine.at_rest, mine.since",
+        ("tests/unit/execution/test_queue_order.py::TestAfterAStart::test_of_two_open_runs_one_goes_on",),
+    ),
+    BrokenRule(
+        "given-up-place-by-two-readings",
+        "Everything is read again before it is recorded that a run lets others go first.",
+        "reconcile/rounds.py",
+        " or r.memory.resting_since is not None for r in running",
+        " for r in running",
+        (
+            "tests/unit/reconcile/test_engine_given_up_places.py::test_an_outdated_reading_does_not_show_that_it_is_at_rest",
+        ),
+    ),
+    BrokenRule(
+        "given-up-place-leaves-copies",
+        "A run that lets others go first cancels nothing that is in flight.",
+        "reconcile/decide/given_up_places.py",
+        "(theirs and ends_without_us(",
+        "(False and ends_without_us(",
+        (
+            "tests/unit/reconcile/test_engine_given_up_places.py::test_one_that_goes_on_before_the_other_resource_joins",
+            "tests/unit/reconcile/decide/test_given_up_places.py::TestLeft::test_a_copy",
+        ),
+    ),
+    BrokenRule(
+        "given-up-place-reverts-nothing",
+        "A run that lets others go first has nothing to revert.",
+        "reconcile/decide/given_up_places.py",
+        "    if theirs and inputs.direction is Direction.REVERT and",
+        "    if False and",
+        (
+            "tests/unit/reconcile/test_engine_given_up_places.py::test_replicas_above_the_replication_factor_are_left_to_the_other_run",
+            "tests/unit/reconcile/decide/test_given_up_places.py::TestLeft::test_there_is_nothing_to_revert",
+        ),
+    ),
+    BrokenRule(
+        "given-up-place-claims-what-it-left",
+        "A rollback that waits for a decision comes after those that move its partitions meanwhile.",
+        "reconcile/decide/queue_places.py",
+        "left_alone(rebalance, for_good=True)",
+        "left_alone(rebalance)",
+        (
+            "tests/unit/reconcile/decide/test_given_up_places.py::TestQueue::test_what_is_left_in_place_for_now_is_claimed",
+        ),
+    ),
+    BrokenRule(
+        "given-up-place-pauses-all",
+        "A run that lets others go first drops no replica during a pause.",
+        "reconcile/decide/judging.py",
+        "if (inputs.rests or inputs.lets_others_move(move.tp)) and",
+        "if inputs.rests and",
+        (
+            "tests/unit/reconcile/decide/test_given_up_places.py::TestLeft::test_during_a_pause_also_a_replica_above_the_replication_factor",
+        ),
+    ),
+    BrokenRule(
+        "given-up-place-stays-left",
+        "What was in flight when a run had its place again is left until it is at rest.",
+        "reconcile/decide/judging.py",
+        "        left_in_motion=left_to_others(rebalance, replace(seen, restarting=restarting)),\n",
+        "",
+        (
+            "tests/unit/reconcile/test_engine_given_up_places.py::test_one_that_goes_on_before_the_other_resource_joins",
+            "tests/unit/reconcile/decide/test_given_up_places.py::TestLeft::test_until_it_is_at_rest_when_the_run_has_sent_something",
+        ),
+    ),
+    BrokenRule(
+        "given-up-place-taken-again",
+        "It is on record that a run goes on, before it sends something again.",
+        "reconcile/act/run_records.py",
+        "before.started_at is not None and not before.place_given_up)",
+        "before.started_at is not None)",
+        (
+            "tests/unit/reconcile/test_engine_given_up_places.py::test_the_copies_of_one_that_goes_on_are_its_own",
+            "tests/unit/reconcile/act/test_lifecycle_places.py::test_it_is_recorded_that_it_goes_on_before_its_next_call",
+        ),
+    ),
+    BrokenRule(
+        "given-up-place-of-an-undo",
+        "A run that is opened again lets others go first.",
+        "reconcile/act/lifecycle.py",
+        "undo=True, place_given_up=True, unsettled=())",
+        "undo=True)",
+        ("tests/unit/reconcile/test_engine_given_up_places.py::test_an_undo_waits_for_its_place",),
+    ),
+    BrokenRule(
+        "given-up-place-after-a-rest",
+        "A run whose rest ends lets others go first.",
+        "reconcile/act/run_records.py",
+        "replace(before, rested=False, place_given_up=True, unsettled=())",
+        "replace(before, rested=False)",
+        ("tests/unit/reconcile/act/test_lifecycle_places.py::test_after_a_rest_it_lets_others_go_first",),
+    ),
+    BrokenRule(
+        "given-up-place-holds-nothing",
+        "A run that lets others go first does not hold its place after a start.",
+        "reconcile/decide/queue_places.py",
+        "    holds = moving and not gives_up_place and not rebalance.place_given_up\n",
+        "    holds = moving and not gives_up_place\n",
+        (
+            "tests/unit/reconcile/decide/test_given_up_places.py::TestQueue::test_one_that_has_given_up_its_place_waits_after_a_start",
+        ),
+    ),
+    BrokenRule(
+        "given-up-place-at-rest",
+        "A run that lets others go first is at rest, whatever moves its partitions.",
+        "reconcile/decide/direction.py",
+        "(run.started_at is None or (run.place_given_up and not run.unsettled))",
+        "(run.started_at is None)",
+        ("tests/unit/reconcile/decide/test_given_up_places.py::TestLeft::test_it_is_at_rest_whatever_moves",),
+    ),
+    BrokenRule(
+        "given-up-place-keeps-throttle",
+        "What a run leaves to others in flight stays throttled.",
+        "reconcile/decide/throttle_claims.py",
+        "            left = open_to_others(other)\n",
+        "            left = frozenset()\n",
+        ("tests/unit/reconcile/test_engine_given_up_places.py::test_one_that_goes_on_before_the_other_resource_joins",),
+    ),
+)
