@@ -50,6 +50,11 @@ class LogDirReading:
     room: Mapping[DirKey, int] = field(default_factory=dict)
     asked: frozenset[ReplicaKey] = frozenset()
 
+    def log_dirs_of(self, key: ReplicaKey) -> tuple[str | None, str | None]:
+        """The log dirs of the replica and of its future replica; None: there is none."""
+        place = self.places.get(key, _NOWHERE)
+        return place.at, place.future
+
 
 @dataclass(frozen=True, slots=True)
 class LogDirStatus:

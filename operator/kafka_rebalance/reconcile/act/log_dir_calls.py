@@ -118,7 +118,7 @@ class LogDirCalls:
         ours = await self._origins.keep(rebalance, asks.keys(), left, cluster)
         allowed: dict[ReplicaKey, str] = {}
         async with self._lifecycle.problems_of(rebalance, _STAGE):
-            same = await self._of_the_same_topics(ours, cluster)
+            same = await self._reader.unchanged(seen, await self._of_the_same_topics(ours, cluster))
             if not is_served(rebalance, self._rebalances):
                 same = set()
             statuses = rebalance.assessment.log_dirs.by_replica

@@ -32,6 +32,19 @@ class LogDirReader:
         if not keys or now - self._read_at < LOG_DIR_MOVE_SECONDS:
             return None
         self._read_at = now
+        return await self._read(keys)
+
+    async def unchanged(self, seen: LogDirReading, keys: Collection[ReplicaKey]) -> set[ReplicaKey]:
+        """Those of the replicas that are still where this reading, the last one, shows them.
+
+        They are read again if that reading began two seconds ago or earlier. A replica that cannot be read is left out.
+        """
+        if not keys or self._clock.monotonic() - self._read_at < LOG_DIR_MOVE_SECONDS:
+            return set(keys)
+        now = await self._read(keys)
+        return {key for key in keys if key[1] in now.brokers and seen.log_dirs_of(key) == now.log_dirs_of(key)}
+
+    async def _read(self, keys: Collection[ReplicaKey]) -> LogDirReading:
         try:
             found = await self._admin.log_dirs({broker for _, broker in keys})
         except RebalanceError as error:
