@@ -145,14 +145,14 @@ class Supervisor:
         try:
             connection.resource = None if deleted else parse_connection(body)
         except Refused as error:
-            if connection.resource is None or connection.resource.metadata.uid != metadata.uid:
-                connection.unread = metadata
-                self._unreadable.connection(body, error)
-            else:
-                update = {"metadata": metadata, "unread": error.message}
-                connection.resource = connection.resource.model_copy(update=update)
+            if before is not None and before.metadata.uid == metadata.uid:
+                connection.resource = before.model_copy(update={"metadata": metadata, "unread": error.message})
                 connection.changed.set()
-            return
+                return
+            connection.resource, connection.unread = None, metadata  # the deletion of the former one was missed
+            self._unreadable.connection(body, error)
+            if before is None:
+                return
         self._look_after(connection)
         resource = connection.resource
         if resource is not None and (before is None or before.metadata.uid != metadata.uid):

@@ -123,3 +123,18 @@ class TestOfTheSameName:
         await world.until(lambda: world.state("a") == "Succeeded")
         world.supervisor.connection_seen(present, deleted=True)
         await world.until(lambda: world.supervisor._book.of_owner(Owner("k", "prod")).resource is None)
+
+    async def test_a_connection_that_cannot_be_read(self, world):
+        """It may permit fewer namespaces than the former one, whose permissions end."""
+        world.connection()
+        await world.until(lambda: world.state("k", "prod", CONNECTIONS) == "Connected")
+        world.connection(see=False)
+        world.kube.resources[CONNECTIONS, "k", "prod"]["spec"]["later"] = True
+        world.see("k")
+        world.create("a", kafka=REF)
+        world.see("a")
+        await world.until(lambda: world.state("a") == "ConnectionNotFound")
+        assert world.state("k", "prod", CONNECTIONS) == "InvalidSpec"
+        del world.kube.resources[CONNECTIONS, "k", "prod"]["spec"]["later"]
+        world.see("k")
+        await world.until(lambda: world.state("a") == "Succeeded")
