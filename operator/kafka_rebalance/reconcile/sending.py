@@ -24,6 +24,7 @@ from kafka_rebalance.reconcile.act.submitting import Submitting, at_once, copies
 from kafka_rebalance.reconcile.act.turns import Turns
 from kafka_rebalance.reconcile.decide.copy_pace import LastCopies
 from kafka_rebalance.reconcile.decide.direction import direction_of
+from kafka_rebalance.reconcile.decide.given_up_places import begins_with
 from kafka_rebalance.reconcile.decide.replanning import lost_and_all, replanning_for_drains, replanning_for_drift
 from kafka_rebalance.reconcile.decide.step_orders import (
     choice_for,
@@ -296,7 +297,7 @@ class Sending:
             meant = {uid: unchanged_orders(found, after[uid], later[uid]) for uid, found in meant.items()}
         for rebalance in self._turns.of("start", self._served(r for r in running if r.uid in orders)):
             orders_now = meant[rebalance.uid]
-            more = bool(orders_now.alters or orders_now.elections)
+            more = begins_with(rebalance, (*orders_now.alters, *orders_now.elections))
             if not (named := named_by(orders_now)):
                 self._lifecycle.no_start(rebalance)
             elif not (

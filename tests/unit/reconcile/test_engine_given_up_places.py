@@ -1,5 +1,7 @@
 """A run that has given up its place in the queue, after a restart: what others copy stays, and its own does not."""
 
+from dataclasses import replace
+
 import pytest
 from tests.fakes.configs_in_memory import Configs
 from tests.fakes.kafka_in_memory import KafkaInMemory
@@ -16,6 +18,7 @@ NEW_ONE = REBALANCES, "other", "new"
 RATES = {"leaderRate": "10Mi", "followerRate": "10Mi"}
 FIRST = {"throttle": RATES, "brokers": {"include": [4, 5, 6]}, "execution": {"parallelPartitionCount": 1}}
 SECOND = {"throttle": RATES, "execution": {"parallelPartitionCount": 8, "maxUnhealthy": 100}}
+ONLY_T = SECOND | {"topics": {"include": ["t"]}, "brokers": {"include": [2, 3, 5, 6]}}
 CHANGES = {"a broker less": {"decommission": [4]}, "others": {"include": [2, 3, 5, 6]}}
 
 
@@ -220,9 +223,8 @@ async def test_one_with_a_topic_that_cannot_be_read(how):
     setattr(kafka, how, {"u"})
     too_large(operator)
     await operator.until("RollbackTooLarge")
-    second = SECOND | {"topics": {"include": ["t"]}, "brokers": {"include": [2, 3, 5, 6]}}
     kafka.slow = ALL
-    operator.apply_in("other", "new", **second)
+    operator.apply_in("other", "new", **ONLY_T)
     await operator.until_true(lambda: sum(str(tp).startswith("t-") for tp in kafka.flying) >= 3)
     kafka.altered.clear()
     operator.restart()
@@ -347,3 +349,51 @@ async def test_an_undo_waits_for_its_place(brokers, monkeypatch):
         await rounds(operator, 1)
         assert operator.engine.rebalances["u-new"].assessment.queue.place.runs
     assert not cancelled(operator)
+
+
+async def with_a_copy_that_cannot_be_cancelled(**spec):
+    """``r`` has moved the topic t. Without its copy of u in flight, fewer than min.insync.replicas would be in sync."""
+    kafka = KafkaInMemory(ALL, t=[[1, 2, 3]] * 6, u=[[1, 2, 3]] * 2)
+    operator = Renamed(kafka)
+    operator.apply(**FIRST, **spec)
+    await operator.until_true(lambda: sum(set(held) == NEW for held in kafka.lists("t")) == 6)
+    kafka.slow, kafka.values["u", "min.insync.replicas"] = ALL, "2"
+    await operator.until_true(lambda: kafka.flying)
+    await operator.round()
+    tp, state = next((tp, state) for tp, state in kafka.states.items() if state.in_flight)
+    kafka.states[tp] = replace(state, isr=frozenset({state.leader, *state.adding}))
+    return operator, tp
+
+
+async def test_a_drop_in_a_topic_that_is_unsettled():
+    """It says nothing of the other topics: what moves there is still of others after a restart."""
+    operator, tp = await with_a_copy_that_cannot_be_cancelled()
+    too_large(operator)
+    await operator.until_true(lambda: operator.run.place_given_up)
+    operator.apply_in("other", "new", **ONLY_T)
+    kafka = operator.kafka
+    await operator.until_true(lambda: sum(name.startswith("t-") for name in kafka.flying) >= 3)
+    kafka.altered.clear()
+    replicas = kafka.states[tp].replicas
+    kafka.states[tp] = replace(kafka.states[tp], isr=frozenset(replicas), adding=(), removing=())
+    await operator.until_true(lambda: len(kafka.states[tp].replicas) < len(replicas))
+    operator.restart()
+    for _ in range(8):
+        await operator.round()
+    assert not cancelled(operator)
+
+
+async def test_a_revert_that_cannot_end_yet():
+    """Others move what it leaves in place when it has ended: a restart would forget that it is left in place."""
+    operator, tp = await with_a_copy_that_cannot_be_cancelled(deletionPolicy="Revert")
+    operator.delete()
+    operator.apply_in("other", "new", **ONLY_T)
+    for _ in range(12):
+        await operator.round()
+    assert operator.state_of("new", "other") == "Queued"
+    kafka = operator.kafka
+    kafka.states[tp] = replace(kafka.states[tp], isr=frozenset(kafka.states[tp].replicas))
+    await operator.until_true(lambda: cancelled(operator) == [str(tp)])
+    kafka.slow = set()
+    await operator.until_true(lambda: operator.state_of("new", "other") == "Succeeded")
+    assert cancelled(operator) == [str(tp)]

@@ -7,6 +7,7 @@ cancel them. So it is on record that a run has come to rest and has given up its
 Topics in which a copy of its own may still be in flight are on record too: nothing of this holds there.
 """
 
+from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 
 from kafka_rebalance.execution.partition_status import Direction, MovePhase, Observation, PartitionStatus
@@ -62,3 +63,13 @@ def open_to_others(rebalance: RebalanceView) -> AbstractSet[TopicPartition]:
     """The partitions that others may move in the turn of the run: skipped, or in motion when it had its place again."""
     inputs = rebalance.assessment.judgement.inputs
     return left_alone(rebalance) | (inputs.left_in_motion if inputs is not None else _NONE)
+
+
+def begins_with(rebalance: RebalanceView, called: Collection[TopicPartition]) -> bool:
+    """Whether the run goes on with calls, no cancellations, for these partitions.
+
+    While it has no place, those in the topics that are unsettled only bring it to rest there.
+    """
+    place = rebalance.assessment.queue.place
+    waits = place is not None and not place.runs
+    return any(not (waits and tp.topic in rebalance.unsettled) for tp in called)

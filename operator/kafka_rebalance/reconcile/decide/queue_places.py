@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from kafka_rebalance.execution.partition_status import MovePhase
+from kafka_rebalance.execution.partition_status import Direction, MovePhase
 from kafka_rebalance.execution.queue_order import Claimant, Place, line_up
 from kafka_rebalance.model.topology import TopicPartition
 from kafka_rebalance.reasons import Reason
@@ -118,11 +118,13 @@ def ahead_of(rebalance: RebalanceView, rebalances: Iterable[Rebalance]) -> list[
 def left_alone(rebalance: RebalanceView, *, for_good: bool = False) -> frozenset[TopicPartition]:
     """The partitions that the run has skipped. It does not claim them, so others may move them.
 
-    ``for_good``: except for those that it leaves in place only until it may go on, or has a new plan.
+    ``for_good``: except for those that it leaves in place only until it may go on, has a new plan, or has ended with
+    Revert. That may be put off by a copy that cannot be cancelled, and what it leaves in place is not on record.
     """
-    skipped = rebalance.assessment.statuses.within(MovePhase.SKIPPED)
-    undecided = rebalance.assessment.teardown.barrier is RollbackBarrier.TOO_LARGE
-    if not for_good or not (undecided or rebalance.assessment.replanning is not None):
+    skipped, assessment = rebalance.assessment.statuses.within(MovePhase.SKIPPED), rebalance.assessment
+    undecided = assessment.teardown.barrier is RollbackBarrier.TOO_LARGE
+    reverts = assessment.judgement.direction is Direction.REVERT and not rebalance.place_given_up
+    if not for_good or not (undecided or reverts or assessment.replanning is not None):
         return frozenset(skipped)
     return frozenset(tp for tp, status in skipped.items() if status.reason != Reason.LEFT_IN_PLACE)
 

@@ -224,6 +224,15 @@ class TestQueue:
         found(first, **waits)
         assert not lined_up(first, second)["first"].runs
 
+    def test_what_a_revert_leaves_in_place_is_claimed_until_it_has_ended(self):
+        """But not if it was at rest before, and others may have begun."""
+        left = PartitionStatus(MovePhase.SKIPPED, Reason.LEFT_IN_PLACE)
+        first, second = running("first", left), running("second")
+        found(first, judgement=replace(first.assessment.judgement, direction=Direction.REVERT))
+        assert not lined_up(first, second)["first"].runs or not lined_up(first, second)["second"].runs
+        place_given_up(first)
+        assert in_line(first, second)["second"].runs
+
     def test_others_wait_until_it_is_recorded_that_the_place_is_given_up(self):
         """Else it would take their copies for its own after a restart."""
         first = found(running("first", WAITING), step_block=StepBlock(Reason.SUSPENDED, "", gives_up_place=True))
