@@ -91,8 +91,8 @@ class Run:
     ``owner``: whose connection its last plan was made with; None: not known, as of an earlier version. ``rested``: its
     connection was refused, it has come to rest since, and has sent nothing more: what moves now is moved by others.
     ``place_given_up``: it has come to rest and lets others move its partitions first. It has sent nothing since but
-    cancellations, and drops in the ``unsettled`` topics: those with copies of it that it could not cancel, or that could
-    not be read then.
+    cancellations, and drops in the ``unsettled`` topics: those with copies of it that could not be cancelled then, or
+    that could not be read.
     """
 
     uid: str
