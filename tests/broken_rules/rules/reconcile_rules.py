@@ -31,8 +31,8 @@ RECONCILE_RULES = (
         "skipped-by-the-run-ahead",
         "A run that waits cancels and throttles its copy of a partition that the run ahead of it has skipped.",
         "reconcile/decide/queue_places.py",
-        "    skipped = rebalance.assessment.statuses.within(MovePhase.SKIPPED)\n",
-        "    skipped = rebalance.assessment.statuses.within()\n",
+        "    skipped = assessment.statuses.within(MovePhase.SKIPPED)\n",
+        "    skipped = assessment.statuses.within()\n",
         (
             "tests/unit/reconcile/test_engine_drift.py::test_what_another_rebalance_has_left_alone_is_cancelled",
             "tests/unit/reconcile/decide/test_throttle_claims.py::TestClaims::test_one_that_waits_claims_what_no_other_moves",

@@ -121,7 +121,8 @@ def left_alone(rebalance: RebalanceView, *, for_good: bool = False) -> frozenset
     ``for_good``: except for those that it leaves in place only until it may go on, has a new plan, or has ended with
     Revert. That may be put off by a copy that cannot be cancelled, and what it leaves in place is not on record.
     """
-    skipped, assessment = rebalance.assessment.statuses.within(MovePhase.SKIPPED), rebalance.assessment
+    assessment = rebalance.assessment
+    skipped = assessment.statuses.within(MovePhase.SKIPPED)
     undecided = assessment.teardown.barrier is RollbackBarrier.TOO_LARGE
     reverts = assessment.judgement.direction is Direction.REVERT and not rebalance.place_given_up
     if not for_good or not (undecided or reverts or assessment.replanning is not None):
